@@ -1,0 +1,76 @@
+"""The registry of methods: an explicit table, no discovery."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pointillist.algorithms import mwem
+from pointillist.algorithms.parameters import read
+from pointillist.data.domain import Domain
+from pointillist.errors import InputError, Shown, nearest
+from pointillist.families.histogram import Histogram
+from pointillist.framework import Algorithm
+from pointillist.queries.workload import Grouping, Workload
+
+__all__ = ["METHODS", "Method", "get_method"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A named method: its parts in words, its hyper-parameters, and how to build it."""
+
+    name: str
+    family: str
+    selection: str
+    measured: str
+    update: str
+    output: str
+    parameters: type
+    build: Callable[[Workload, Any], Algorithm[Any]]
+    grouping: Grouping
+    fits: Callable[[Domain], bool]
+    memory: Callable[[Domain], int]
+
+    def configure(self, settings: Mapping[str, Any]) -> Any:
+        """Hyper-parameters of this method from names and values."""
+        return read(self.parameters, self.name, settings)
+
+    def algorithm(self, workload: Workload, parameters: Any) -> Algorithm[Any]:
+        """The method over a workload; refuses a domain that it cannot hold."""
+        domain = workload.domain
+        if not self.fits(domain):
+            gigabytes = self.memory(domain) / 1e9
+            others = [m.name for m in METHODS.values() if m.fits(domain)]
+            hint = f"use one of {', '.join(others)}" if others else "use fewer columns or coarser bins"
+            shown = Shown(f"{domain.cells:,} cells ({gigabytes:,.1f} GB of weights)")
+            raise InputError("domain", shown, f"must be small enough for a histogram, as {self.name} needs", hint)
+        return self.build(workload, parameters)
+
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method(
+            name="mwem",
+            family="histogram over the whole domain",
+            selection="1 per round, even budget",
+            measured="yes",
+            update="multiplicative weights, past measurements re-used (option: not)",
+            output="last (option: average)",
+            parameters=mwem.Parameters,
+            build=mwem.build,
+            grouping=Grouping.MARGINAL,
+            fits=Histogram.fits,
+            memory=Histogram.memory,
+        ),
+    )
+}
+
+
+def get_method(name: str) -> Method:
+    """The method called ``name``."""
+    if name not in METHODS:
+        raise InputError("method", name, "must be one of the methods", nearest(name, METHODS))
+    return METHODS[name]

@@ -1,0 +1,105 @@
+"""MWEM: multiplicative weights with the exponential mechanism.
+
+| family | selection | measured | update | output H |
+|---|---|---|---|---|
+| histogram over the whole domain | 1 per round, even budget | yes | multiplicative weights | last or average |
+
+The loss is the entropy-regularised linear one; its minimiser is the exponentially weighted distribution
+
+    D_t(x) ∝ D_{t-1}(x) exp(eta q_t(x) (a_t - q_t(D_{t-1}))),      eta = 1/2,
+
+so a cell gains weight when the measurement a_t exceeds the estimate (the sign in the paper's appendix is a slip).
+For a whole marginal, q_t(x) (a_t - q_t(D)) is the error of the cell that x falls into. With ``past``, each round
+then applies every earlier measurement again whose error is at least half of the new one's, in random order.
+
+Hardt, Ligett and McSherry, A Simple and Practical Algorithm for Differentially Private Data Release, 2012.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pointillist.algorithms.parameters import parameter
+from pointillist.errors import check, nearest
+from pointillist.families.histogram import Histogram
+from pointillist.framework import Algorithm, Average, Last, Log, Measurement
+from pointillist.privacy.schedule import EvenSchedule
+from pointillist.privacy.scores import MaxError
+from pointillist.queries.workload import Grouping, Workload
+
+__all__ = ["Parameters", "build"]
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Hyper-parameters of MWEM."""
+
+    rounds: int | None = parameter(None, "T, the number of rounds; by default 150 by query, 50 by marginal or fewer")
+    alpha: float = parameter(0.5, "weight of selecting against measuring, in (0, 1)")
+    past: bool = parameter(True, "apply past measurements again")
+    repeat: bool = parameter(False, "let a group be selected again")
+    prior: bool = parameter(True, "by query: prefer queries with a large estimate (the paper: false)")
+    eta: float | None = parameter(None, "step of the multiplicative update; by default 0.5 by query, 2 by marginal")
+    output: str = parameter("last", "'last' iterate or 'average' of all")
+
+    def __post_init__(self) -> None:
+        known = ("last", "average")
+        check(
+            self.output in known,
+            "output",
+            self.output,
+            f"must be one of {known}",
+            nearest(self.output, known),
+        )
+        good = self.eta is None or 0 < self.eta < np.inf
+        check(good, "eta", self.eta, "must be a finite number above 0", "give for example 0.5")
+
+
+@dataclass(frozen=True)
+class MultiplicativeWeights:
+    """The update; keeps no memory besides the log."""
+
+    family: Histogram
+    eta: float
+    past: bool
+
+    def init(self, params: np.ndarray) -> None:
+        return None
+
+    def __call__(self, rng: np.random.Generator, params: np.ndarray, memory: None, log: Log) -> tuple[np.ndarray, None]:
+        family, workload = self.family, log.workload
+        *earlier, newest = log.measurements
+        mass = float(params.sum(dtype=np.float64))
+        again: list[Measurement] = []
+        if self.past and earlier:
+            sums = family.group_sums(params, workload, [m.group for m in (*earlier, newest)])
+            errors = [np.abs(log.answers(m) - s / mass).max() for m, s in zip((*earlier, newest), sums, strict=True)]
+            again = [m for m, error in zip(earlier, errors, strict=False) if error >= errors[-1] / 2]
+        for measurement in (newest, *(again[i] for i in rng.permutation(len(again)))):
+            (cells,) = family.group_sums(params, workload, [measurement.group])
+            factors = np.exp(self.eta * (log.answers(measurement) - cells / mass))
+            family.scale_group(params, workload, measurement.group, factors)
+            mass += float(cells @ (factors - 1))
+        params /= params.sum(dtype=np.float64)
+        return params, None
+
+
+def build(workload: Workload, parameters: Parameters) -> Algorithm[np.ndarray]:
+    """MWEM as a choice of parts."""
+    family = Histogram(workload.domain)
+    by_query = workload.grouping is Grouping.QUERY
+    rounds, eta = parameters.rounds, parameters.eta
+    if rounds is None:
+        rounds = min(150 if by_query else 50, workload.groups)
+    if eta is None:  # the errors of a whole marginal are spread over its cells, so they are smaller
+        eta = 0.5 if by_query else 2.0
+    return Algorithm(
+        family=family,
+        schedule=EvenSchedule(rounds, alpha=parameters.alpha),
+        rule=MaxError(parameters.prior),
+        repeat=parameters.repeat,
+        update=MultiplicativeWeights(family, eta, parameters.past),
+        output=Last() if parameters.output == "last" else Average(),
+    )

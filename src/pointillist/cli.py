@@ -1,0 +1,258 @@
+"""The command line: thin, every command one call of the library."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table as Grid
+
+from pointillist import __version__
+from pointillist.algorithms import METHODS, get_method
+from pointillist.algorithms.parameters import describe
+from pointillist.data import datasets
+from pointillist.data.draft import draft_schema
+from pointillist.data.neighbours import Relation
+from pointillist.data.schema import Schema
+from pointillist.data.table import Table, read_file
+from pointillist.errors import InputError, PointillistError, Shown, check
+from pointillist.evaluation.errors import Errors
+from pointillist.evaluation.report import compare_tables, independent_columns
+from pointillist.queries.workload import Grouping
+from pointillist.release import SPEC, Release, check_target
+from pointillist.synthesis import DEFAULT_METHOD, SpendingProgress, plan, synthesize
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Differentially private synthetic tables that keep the answers to a declared set of queries.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+screen = Console(highlight=False, soft_wrap=True)
+notes = Console(stderr=True, highlight=False, soft_wrap=True)
+
+Data = Annotated[str, typer.Argument(help="A CSV or Parquet file, or the name of a dataset.")]
+SchemaFile = Annotated[Path | None, typer.Option("--schema", help="Schema in TOML; default DATA's .schema.toml.")]
+WorkloadText = Annotated[str | None, typer.Option("--workload", help="marginals:K[:COUNT[:SEED]]")]
+Out = Annotated[Path, typer.Option("--out", help="Folder of the release.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing release.")]
+WORKLOAD = "marginals:3"
+
+
+def main() -> None:
+    """Run the command; an error of ours is one sentence and exit code 2."""
+    try:
+        app()
+    except PointillistError as error:
+        notes.print(f"error: {error}", markup=False)
+        sys.exit(2)
+
+
+@app.command()
+def synth(
+    data: Data,
+    epsilon: Annotated[float, typer.Option("--epsilon", help="Privacy loss epsilon, above 0.")],
+    schema: SchemaFile = None,
+    delta: Annotated[float | None, typer.Option("--delta", help="Default 1/n^2 under replace.")] = None,
+    relation: Annotated[str, typer.Option("--relation", help="replace or add-remove.")] = "replace",
+    method: Annotated[str, typer.Option("--method", help="See `pointillist methods`.")] = DEFAULT_METHOD,
+    workload: WorkloadText = WORKLOAD,
+    group: Annotated[str | None, typer.Option("--group", help="query or marginal.")] = None,
+    rounds: Annotated[int | None, typer.Option("--rounds", help="Number of rounds T.")] = None,
+    rows: Annotated[int | None, typer.Option("--rows", help="Synthetic rows; default n, or its noisy count.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the post-processing.")] = 0,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE of the method, repeatable.")] = None,
+    out: Out = Path("release"),
+    force: Force = False,
+    insecure_noise_seed: Annotated[
+        int | None, typer.Option("--insecure-noise-seed", help="NOT PRIVATE: seeded noise, for experiments.")
+    ] = None,
+) -> None:
+    """Make a differentially private synthetic table."""
+    check_target(out, force)
+    chosen = _settings(settings or [], rounds)
+    get_method(method).configure(chosen)
+    table = _load(data, schema)
+    with _progress(method) as progress:
+        release = synthesize(
+            table, epsilon=epsilon, delta=delta, relation=relation, method=method,
+            workload=workload or WORKLOAD, group=group, rows=rows, seed=seed, settings=chosen,
+            insecure_noise_seed=insecure_noise_seed, progress=progress,
+        )  # fmt: skip
+    folder = release.save(out, force)
+    _show_release(release, folder)
+
+
+@app.command()
+def evaluate(
+    real: Data,
+    synth: Annotated[str, typer.Argument(help="A release folder, or a table.")],
+    schema: SchemaFile = None,
+    workload: WorkloadText = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare a synthetic table with the real one. Uses the real data: the output is NOT private."""
+    release = Release.load(synth) if (Path(synth) / SPEC).is_file() else None
+    if release is not None and schema is None and not datasets.is_dataset(real):
+        table = Table.read(real, release.schema)
+    else:
+        table = _load(real, schema)
+    other = release.table if release is not None else Table.read(synth, table.schema)
+    check(other.domain == table.domain, "synth", synth, "must have the columns of the real table",
+          "use the schema of the release")  # fmt: skip
+    if workload is None and release is not None:
+        queries = release.workload
+    else:
+        queries = plan(table, workload or WORKLOAD, Grouping.MARGINAL, Relation.REPLACE)
+    result = compare_tables(table, other, queries, release)
+    if as_json:
+        print(json.dumps(result.to_dict()))
+        return
+    screen.print(f"{result.n:,} rows, {queries.describe()}")
+    _show_errors(result.lines())
+    screen.print("These figures use the real data: they are NOT private. Do not publish them with the release.")
+
+
+@app.command()
+def demo(out: Out = Path("demo"), force: Force = False) -> None:
+    """Synthesize the embedded demo table (a fictional town) and show what was kept."""
+    check_target(out, force)
+    table = datasets.load("demo")
+    screen.print(f"The demo: a fictional town of {len(table):,} people, {len(table.domain)} columns.")
+    with _progress(DEFAULT_METHOD) as progress:
+        release = synthesize(table, epsilon=1.0, progress=progress)
+    folder = release.save(out, force)
+    _show_release(release, folder)
+    result = compare_tables(table, release.table, release.workload, release)
+    screen.print(f"\nErrors over {release.workload.describe()}, in fractions of the rows:")
+    _show_errors([*result.lines(), ("independent columns", independent_columns(table, release.workload))])
+    screen.print("The last line, for comparison, keeps every column exactly and loses all that ties columns together.")
+    screen.print("(Errors need the real table. The town is fictional; for real people keep them to yourself.)")
+
+
+@app.command()
+def methods(
+    list_datasets: Annotated[bool, typer.Option("--datasets", help="List the named datasets instead.")] = False,
+) -> None:
+    """The table of methods and their parameters."""
+    if list_datasets:
+        grid = Grid("dataset", "what it is")
+        for name, text in datasets.describe():
+            grid.add_row(name, text)
+        screen.print(grid)
+        return
+    grid = Grid("method", "family", "selection", "measured", "update", "output", "group")
+    for m in METHODS.values():
+        grid.add_row(m.name, m.family, m.selection, m.measured, m.update, m.output, m.grouping.value)
+    screen.print(grid)
+    for m in METHODS.values():
+        grid = Grid("parameter", "type", "default", "meaning", title=f"{m.name}: --set KEY=VALUE")
+        for name, kind, default, text in describe(m.parameters):
+            grid.add_row(name, kind, default, text)
+        screen.print(grid)
+
+
+@app.command()
+def schema(
+    data: Data,
+    out: Annotated[Path | None, typer.Option("--out", help="Default: DATA's name with .schema.toml.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+) -> None:
+    """Draft a schema from a file. It is NOT public knowledge until a person has reviewed it."""
+    target = out or _schema_beside(data)
+    check(force or not target.exists(), "out", str(target), "must not exist already",
+          "choose another file, or overwrite it with --force")  # fmt: skip
+    drafted = datasets.load(data).schema if datasets.is_dataset(data) else draft_schema(read_file(data))
+    drafted.save(target)
+    screen.print(f"wrote {target}: {len(drafted.columns)} columns, {drafted.domain.cells:,} cells", markup=False)
+    if drafted.ignore:
+        screen.print(f"left out (too many distinct texts): {', '.join(drafted.ignore)}", markup=False)
+    if not drafted.reviewed:
+        screen.print("It was drafted from the data: review every value and bin edge, then set reviewed = true.")
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    print(__version__)
+
+
+def _settings(pairs: list[str], rounds: int | None) -> dict[str, str | int]:
+    settings: dict[str, str | int] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        check(
+            bool(key and equals and value),
+            "set",
+            pair,
+            "must have the form KEY=VALUE",
+            "write for example rounds=50",
+        )
+        settings[key.strip()] = value
+    if rounds is not None:
+        settings["rounds"] = rounds
+    return settings
+
+
+def _schema_beside(data: str) -> Path:
+    name = Path(data).name
+    for ending in (".csv.gz", ".csv", ".parquet"):
+        name = name.removesuffix(ending)
+    return Path(data).with_name(f"{name}.schema.toml")
+
+
+def _load(data: str, schema: Path | None) -> Table:
+    """A named dataset, or a file with its schema."""
+    if datasets.is_dataset(data) and not Path(data).exists():
+        check(schema is None, "schema", str(schema), "must not be given with a named dataset, which brings its own",
+              "leave --schema out")  # fmt: skip
+        return datasets.load(data)
+    path = Path(data)
+    arrow = read_file(path)
+    file = schema or _schema_beside(data)
+    if schema is None and not file.is_file():
+        raise InputError("schema", Shown("none"), f"must be given for a file (no {file} found)",
+                         f"draft one with `pointillist schema {data}`, review it, and run again")  # fmt: skip
+    loaded = Schema.load(file)
+    loaded.require_reviewed(str(file))
+    return Table.encode(arrow, loaded)
+
+
+@contextmanager
+def _progress(method: str) -> Iterator[SpendingProgress]:
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("rounds"),
+        TextColumn("{task.fields[spent]:.0%} of the budget"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=notes) as bar:
+        task = bar.add_task(method, total=None, spent=0.0)
+
+        def advance(done: int, rounds: int | None, spent: float) -> None:
+            bar.update(task, completed=done, total=rounds, spent=spent)
+
+        yield advance
+
+
+def _show_release(release: Release, folder: Path) -> None:
+    if not release.spec["private"]:
+        screen.print("[bold red]NOT PRIVATE[/]: made with seeded noise.")
+    screen.print(release.statement, markup=False)
+    screen.print(f"method {release.spec['method']['name']}, workload of {release.workload.describe()}, "
+                 f"grouped by {release.workload.grouping.value}")  # fmt: skip
+    screen.print(f"wrote {folder}: {len(release.table):,} synthetic rows, model, transcript, ledger", markup=False)
+
+
+def _show_errors(lines: list[tuple[str, Errors]]) -> None:
+    grid = Grid("answers of", "max", "mean", "rmse", "tvd")
+    for name, errors in lines:
+        grid.add_row(name, *(f"{value:.5f}" for value in errors.to_dict().values()))
+    screen.print(grid)

@@ -1,0 +1,156 @@
+"""The named datasets: ADULT, ADULT*, LOANS and ACS-2024 from a folder of files, and the demo from code.
+
+The folder is named by the environment variable ``POINTILLIST_DATA``; ``docs/datasets.md`` says what lies in
+it. None of these files is part of the package.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pointillist.data.acs import NAMES as ACS_NAMES
+from pointillist.data.acs import SHARED, acs_table
+from pointillist.data.demo import demo_table
+from pointillist.data.schema import Categorical, Schema
+from pointillist.data.table import Table, read_file
+from pointillist.errors import InputError, Shown, check, nearest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["NAMES", "describe", "is_dataset", "load"]
+
+FOLDER = "POINTILLIST_DATA"
+
+# fmt: off
+ADULT = ("sex", "income>50K", "race", "relationship", "marital-status", "workclass", "occupation",
+         "education-num", "native-country", "capital-gain", "capital-loss", "hours-per-week", "age_10")
+ADULT_REDUCED = ("sex", "income>50K", "race", "marital-status", "occupation", "education-num", "age_10")
+ADULT_PUBLIC_REDUCED = ("sex", "race", "relationship", "marital-status", "occupation", "education-num",
+                        "age_10")
+# The codes of education-num and capital-gain in adult.csv.gz follow the alphabet ("1", "10", "11", ..., "2"),
+# so neighbours are not close there; in adult_orig.csv.gz they follow the numbers.
+ADULT_ORDERED = ("capital-loss", "hours-per-week", "age_10")
+ADULT_STAR_ORDERED = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
+# fmt: on
+ADULT_ROWS = 48_813
+
+
+def load(name: str) -> Table:
+    """The dataset called ``name``, see :func:`describe`."""
+    if name not in DATASETS:
+        raise InputError("dataset", name, "must be the name of a dataset", nearest(name, NAMES))
+    return DATASETS[name][1]()
+
+
+def is_dataset(name: str) -> bool:
+    """Whether ``name`` is the name of a dataset; its files need not be there."""
+    return name in DATASETS
+
+
+def describe() -> list[tuple[str, str]]:
+    """Every dataset with a line about it."""
+    return [(name, line) for name, (line, _) in DATASETS.items()]
+
+
+def _adult(names: Sequence[str], private: bool = True) -> Table:
+    """The 90 % (private) or 10 % (public) of the rows, split as in the paper."""
+    table = _coded(_read("adult/adult.csv.gz"), _sizes("adult/adult-domain.json"), names, ADULT_ORDERED)
+    check(len(table) == ADULT_ROWS, "adult/adult.csv.gz", len(table), f"must have {ADULT_ROWS:,} rows",
+          "take the file of the paper's authors, on which the split is defined")  # fmt: skip
+    is_private = np.random.RandomState(0).binomial(1, 0.9, size=len(table)) == 1
+    return table.take(is_private == private)
+
+
+def _adult_star() -> Table:
+    sizes = _sizes("adult/adult_orig-domain.json")
+    return _coded(_read("adult/adult_orig.csv.gz"), sizes, tuple(sizes), ADULT_STAR_ORDERED)
+
+
+def _loans() -> Table:
+    """No order is claimed: the coding is not documented."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    sizes = _sizes("loans/loans-domain.json")
+    path = _file("loans/loans.zip")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            data = csv.read_csv(pa.BufferReader(archive.read("loans.csv")))
+    except (zipfile.BadZipFile, KeyError, pa.ArrowInvalid) as error:
+        rule = f"must be a zip file with a table loans.csv in it ({str(error)[:80]})"
+        raise InputError("data", str(path), rule, "fetch the file again") from None
+    return _coded(data, sizes, tuple(sizes), ())
+
+
+def _acs(state: str, names: Sequence[str]) -> Table:
+    person = "p_06_12cols" if state == "06" else f"p_{state}"
+    return acs_table(_read(f"acs2024/{person}.parquet"), _read(f"acs2024/h_{state}.parquet"), names)
+
+
+def _coded(data: pa.Table, sizes: dict[str, int], names: Sequence[str], ordered: Collection[str]) -> Table:
+    """A table whose values are already the codes ``0 .. size - 1``."""
+    absent = [name for name in names if name not in sizes]
+    check(not absent, "file of column sizes", absent, "must have a size for every column (these are absent)",
+          "take the file that belongs to the dataset")  # fmt: skip
+    columns = [Categorical(name, tuple(range(sizes[name])), ordered=name in ordered) for name in names]
+    return Table.encode(data.select([name for name in names if name in data.column_names]), Schema(tuple(columns)))
+
+
+def _file(relative: str) -> Path:
+    """A file of the folder, or an error that says which variable to set and which file is missing."""
+    folder = os.environ.get(FOLDER)
+    if not folder:
+        hint = "set this environment variable (docs/datasets.md says where the files come from)"
+        raise InputError(FOLDER, Shown("no value"), f"must name the folder that holds {relative}", hint)
+    path = Path(folder) / relative
+    check(path.is_file(), FOLDER, folder, f"must name a folder that holds {relative}",
+          "set this environment variable to another folder or put the file there")  # fmt: skip
+    return path
+
+
+def _read(relative: str) -> pa.Table:
+    return read_file(_file(relative))
+
+
+def _sizes(relative: str) -> dict[str, int]:
+    """The number of values of each column, in the order of the file."""
+    path = _file(relative)
+    try:
+        sizes = json.loads(path.read_text(encoding="utf-8"))
+        return {str(name): int(size) for name, size in sizes.items()}
+    except (ValueError, AttributeError, TypeError) as error:
+        rule = f"must be a JSON object of column names and sizes ({error})"
+        raise InputError("data", str(path), rule, "fetch the file again") from None
+
+
+DATASETS: dict[str, tuple[str, Callable[[], Table]]] = {
+    "adult": ("UCI Adult, private 90 % of the rows, 13 attributes", partial(_adult, ADULT)),
+    "adult-reduced": ("the private rows of adult over 7 attributes", partial(_adult, ADULT_REDUCED)),
+    "adult-public": (
+        "UCI Adult, public 10 % of the rows, 13 attributes",
+        partial(_adult, ADULT, private=False),
+    ),
+    "adult-public-reduced": (
+        "the public rows of adult over 7 attributes",
+        partial(_adult, ADULT_PUBLIC_REDUCED, private=False),
+    ),
+    "adult-star": ("ADULT*: UCI Adult in fine bins, all rows, 14 attributes", _adult_star),
+    "loans": ("LOANS: loans of a lending club, 48 attributes", _loans),
+    "acs-pa": ("ACS-2024 Pennsylvania, persons with their households", partial(_acs, "42", ACS_NAMES)),
+    "acs-oh": ("ACS-2024 Ohio, as acs-pa", partial(_acs, "39", ACS_NAMES)),
+    "acs-ny": ("ACS-2024 New York, as acs-pa", partial(_acs, "36", ACS_NAMES)),
+    "acs-ca": ("ACS-2024 California, over the columns of its short person file", partial(_acs, "06", SHARED)),
+    "acs-pa-shared": ("acs-pa over the columns of acs-ca", partial(_acs, "42", SHARED)),
+    "acs-ca-shared": ("the same table as acs-ca", partial(_acs, "06", SHARED)),
+    "demo": ("a fictional town, drawn by code: 20,000 adults, 10 attributes; needs no files", demo_table),
+}
+NAMES = tuple(DATASETS)

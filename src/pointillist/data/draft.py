@@ -1,0 +1,108 @@
+"""Draft a schema from a file. What it reads off the data is not public knowledge until a person has said so."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pointillist.data.schema import DTYPES, MISSING_NUMBERS, Categorical, Column, Numeric, Schema
+from pointillist.data.table import as_arrow, to_arrow
+from pointillist.errors import InputError, Shown, check
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["draft_schema"]
+
+MOST_VALUES = 1000  # a text column with more distinct values is taken for an identifier and left out
+MOST_NUMBERS = 20  # whole numbers with at most so many distinct values become listed values
+BINS = 16
+
+
+def draft_schema(data: Any) -> Schema:
+    """A schema with ``reviewed = false`` that fits the given pandas, polars or Arrow table."""
+    import pyarrow as pa
+
+    raw = as_arrow(data)
+    arrow = to_arrow(raw)
+    check(arrow.num_rows > 0, "table", Shown("0 rows"), "must have rows", "check the file")
+    dictionaries = {field.name for field in raw.schema if pa.types.is_dictionary(field.type)}
+    columns: list[Column] = []
+    ignore: list[str] = []
+    for name in arrow.column_names:
+        column = _draft_column(name, arrow.column(name).combine_chunks(), name in dictionaries)
+        columns.append(column) if column is not None else ignore.append(name)
+    return Schema(tuple(columns), reviewed=False, ignore=tuple(ignore))
+
+
+def _draft_column(name: str, array: pa.Array, category: bool) -> Column | None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_boolean(array.type):
+        return Categorical(name, (False, True), missing=array.null_count > 0)
+    text = pa.types.is_string(array.type)
+    numbers = _as_numbers(array) if text else array
+    if numbers is None:
+        texts = pc.unique(array).to_pylist()
+        values = tuple(sorted(v for v in texts if v))
+        missing = None in texts or "" in texts
+        if len(values) > MOST_VALUES:
+            return None
+        _two_values(name, len(values) + missing)
+        return Categorical(name, values, missing=missing, dtype="category" if category else "")
+    dtype = "" if text or str(array.type) not in DTYPES else str(array.type)
+    missing = bool(pc.any(pc.is_null(numbers, nan_is_null=True)).as_py())
+    x = pc.cast(numbers, pa.float64(), safe=False).drop_null().to_numpy(zero_copy_only=False)
+    every = x[np.isfinite(x)]
+    distinct = np.unique(every)
+    _two_values(name, len(distinct) + missing)
+    integer = bool(np.all(distinct == np.floor(distinct)) and np.all(np.abs(distinct) < 2**53))
+    dtype = "" if dtype == ("int64" if integer else "float64") else dtype
+    if integer and len(distinct) <= MOST_NUMBERS:
+        return Categorical(name, tuple(int(v) for v in distinct), ordered=True, missing=missing, dtype=dtype)
+    return Numeric(name, _nice_edges(every, integer), integer=integer, missing=missing, dtype=dtype)
+
+
+def _two_values(name: str, count: int) -> None:
+    if count < 2:
+        rule, hint = (
+            "must have at least two values",
+            "drop the column from the file, or write its schema by hand",
+        )
+        raise InputError(f"column {name!r}", count, rule, hint)
+
+
+def _as_numbers(array: pa.Array) -> pa.Array | None:
+    """A text column as numbers where every cell reads as one and none has a leading zero ("01234")."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_missing = pc.is_in(array, value_set=pa.array(MISSING_NUMBERS))
+    array = pc.if_else(is_missing, pa.scalar(None, pa.string()), array)
+    number = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
+    if array.null_count == len(array) or not pc.all(pc.match_substring_regex(array, number)).as_py():
+        return None
+    return pc.cast(array, pa.float64())
+
+
+def _nice_edges(x: np.ndarray, integer: bool) -> tuple[float, ...]:
+    """About sixteen bins of similar weight, with edges rounded to two significant digits."""
+    low, high = float(x.min()), float(x.max())
+    inner = np.quantile(x, np.linspace(0, 1, BINS + 1)[1:-1])
+    edges = {_round(float(q), round) for q in inner}
+    edges |= {_round(low, math.floor), _round(high, math.ceil)}
+    if integer:
+        edges = {float(math.floor(e)) for e in edges} | {float(math.ceil(high))}
+    kept = sorted(e for e in edges if e <= low or low < e < high or e >= high)
+    start = max((e for e in kept if e <= low), default=low)
+    return tuple(e for e in kept if e >= start)
+
+
+def _round(x: float, to_whole: Any) -> float:
+    if x == 0:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(abs(x))) - 1)
+    return float(f"{to_whole(x / unit) * unit:.6g}")

@@ -1,0 +1,59 @@
+"""Errors that say what is wrong in one sentence: parameter, rule, value, next step."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["BudgetError", "InputError", "PointillistError", "check", "nearest"]
+
+
+class PointillistError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class InputError(PointillistError, ValueError):
+    """A parameter, file or table that breaks a rule; nothing was spent and nothing was written.
+
+    The message reads ``<parameter> <rule>, got <value>; <hint>.``
+    """
+
+    def __init__(self, parameter: str, value: Any, rule: str, hint: str) -> None:
+        self.parameter = parameter
+        self.value = value
+        self.rule = rule
+        self.hint = hint
+        shown = value if isinstance(value, Shown) else repr(value)
+        super().__init__(f"{parameter} {rule}, got {shown}; {hint}.")
+
+
+class Shown(str):
+    """A value that is shown as it stands, without quotation marks."""
+
+
+class BudgetError(PointillistError):
+    """A charge that would overdraw the privacy budget; the ledger is unchanged."""
+
+    def __init__(self, asked: float, left: float, label: str) -> None:
+        self.asked = asked
+        self.left = left
+        super().__init__(
+            f"{label} must cost at most the rho that is left ({left:.6g}), got {asked:.6g}; "
+            "the ledger is unchanged: use fewer rounds or a larger epsilon."
+        )
+
+
+def check(condition: bool, parameter: str, value: Any, rule: str, hint: str) -> None:
+    """Raise :class:`InputError` unless ``condition`` holds."""
+    if not condition:
+        raise InputError(parameter, value, rule, hint)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint that names the known word closest to ``word``, or lists them all."""
+    known = list(known)
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean {close[0]!r}"
+    return f"known are {', '.join(known)}"

@@ -1,0 +1,59 @@
+"""A synthetic table or release against the real table. NOT PRIVATE: uses the real data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pointillist.data.sources import TableSource
+from pointillist.data.table import Table
+from pointillist.evaluation.errors import Errors, compare
+from pointillist.queries.counting import exact_counts
+from pointillist.queries.workload import Workload
+from pointillist.release import Release
+
+__all__ = ["Comparison", "compare_tables", "fractions", "independent_columns"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Errors of the synthetic rows and, for a release, of the model's own answers."""
+
+    n: int
+    queries: int
+    rows: Errors
+    model: Errors | None
+
+    def lines(self) -> list[tuple[str, Errors]]:
+        model = [] if self.model is None else [("the model", self.model)]
+        return [("the synthetic rows", self.rows), *model]
+
+    def to_dict(self) -> dict[str, Any]:
+        out: dict[str, Any] = {"n": self.n, "queries": self.queries, "rows": self.rows.to_dict()}
+        return out if self.model is None else out | {"model": self.model.to_dict()}
+
+
+def fractions(table: Table, workload: Workload) -> np.ndarray:
+    """A table's exact answers as fractions of its rows."""
+    return exact_counts(TableSource(table), workload) / len(table)
+
+
+def compare_tables(real: Table, synthetic: Table, workload: Workload, release: Release | None = None) -> Comparison:
+    """Compare the rows, and the model of ``release`` if one is given, with the real table."""
+    truth = fractions(real, workload)
+    model = None if release is None else compare(workload, truth, release.answers(workload))
+    return Comparison(len(real), workload.queries, compare(workload, truth, fractions(synthetic, workload)), model)
+
+
+def independent_columns(real: Table, workload: Workload) -> Errors:
+    """The errors of a table with the real columns, made independent of each other: a yardstick."""
+    single = [np.bincount(c, minlength=size) / len(real) for c, size in zip(real.codes, real.domain.sizes, strict=True)]
+    answers = []
+    for marginal in workload.marginals:
+        product = np.ones(1)
+        for attribute in marginal:
+            product = np.multiply.outer(product, single[attribute]).ravel()
+        answers.append(product)
+    return compare(workload, fractions(real, workload), np.concatenate(answers))

@@ -1,0 +1,136 @@
+"""The curator: the only door to private data. It charges the ledger first, then looks and draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from pointillist.data.neighbours import Relation
+from pointillist.data.sources import Source
+from pointillist.errors import Shown, check
+from pointillist.privacy.budget import Budget
+from pointillist.privacy.ledger import Entry, Ledger
+from pointillist.privacy.mechanisms import Noise, OpenDPNoise, gaussian_scale, selection_scale
+from pointillist.privacy.scores import Pick, ScoreRule
+from pointillist.queries.counting import exact_counts
+from pointillist.queries.workload import Workload
+
+__all__ = ["Curator", "Door"]
+
+TOTAL_SHARE = 0.02
+"""Under add-remove: the share of rho that pays for the noisy number of rows, to which all answers are scaled."""
+
+MOST_ROWS = 10**9
+"""Under add-remove, where n is private: the size of table up to which a plan of rounds is judged to be useful."""
+
+
+class Door(Protocol):
+    """What the loop sees of the private side: a curator, or a stand-in that plays a transcript back."""
+
+    @property
+    def workload(self) -> Workload: ...
+
+    def open(self) -> tuple[int, float]:
+        """The (public or noisy) number of rows and the rho that is left for the rounds."""
+        ...
+
+    def select(
+        self, estimate: np.ndarray, rule: ScoreRule, rho: float, count: int, taken: Collection[int]
+    ) -> tuple[Pick, ...]:
+        """``count`` picks of badly answered groups outside ``taken``, each for ``rho``."""
+        ...
+
+    def measure(self, picks: Sequence[Pick], rho: float) -> tuple[tuple[np.ndarray, ...], float]:
+        """Noisy integer counts of every pick's cells, each for ``rho``, and the noise's standard deviation."""
+        ...
+
+
+class Curator:
+    """Holds the private source and answers only through charged mechanisms."""
+
+    def __init__(self, source: Source, workload: Workload, budget: Budget, noise: Noise | None = None) -> None:
+        if source.domain != workload.domain:
+            raise ValueError("the source and the workload have different domains")
+        self.workload = workload
+        self.relation = budget.relation
+        self.noise: Noise = OpenDPNoise() if noise is None else noise
+        self.ledger = Ledger(budget)
+        self._source = source
+        self._total: int | None = None
+
+    @property
+    def public_rows(self) -> int | None:
+        """n where it is public: under replace."""
+        return self._source.rows if self.relation is Relation.REPLACE else None
+
+    @cached_property
+    def _counts(self) -> np.ndarray:
+        return exact_counts(self._source, self.workload)
+
+    def open(self) -> tuple[int, float]:
+        """The number of rows: n under replace; a measured count, paid for once, under add-remove."""
+        if self._total is None:
+            if self.public_rows is not None:
+                self._total = self.public_rows
+            else:
+                # One row more or less changes the count by 1.
+                rho = self.ledger.limit * TOTAL_SHARE
+                self._charge_gaussian("number of rows", rho, 1)
+                noisy = self.noise.add_gaussian(np.array([self._source.rows]), rho, 1)
+                self._total = max(1, int(noisy[0]))
+        return self._total, self.ledger.left
+
+    def require_useful(self, measure_rho: float, rounds: int) -> None:
+        """Refuse a plan whose measurements would drown in noise; spends nothing."""
+        rows = MOST_ROWS if self.public_rows is None else self.public_rows
+        sigma = math.sqrt(self.workload.l2_sensitivity_squared(self.relation) / (2 * measure_rho))
+        check(sigma <= rows, "rounds", rounds,
+              f"must leave each measurement a noise below {rows:,} rows (it would be {sigma:,.0f})",
+              "use fewer rounds or a larger epsilon")  # fmt: skip
+
+    def select(
+        self, estimate: np.ndarray, rule: ScoreRule, rho: float, count: int, taken: Collection[int]
+    ) -> tuple[Pick, ...]:
+        total, _ = self.open()
+        rounded = _whole_counts(estimate, total, self.workload.queries)
+        free = np.ones(self.workload.groups, bool)
+        free[list(taken)] = False
+        check(int(free.sum()) >= count, "rounds", Shown("more picks"),
+              f"must pick at most {self.workload.groups:,} groups, each once",
+              "use fewer rounds or picks, or group by query")  # fmt: skip
+        sensitivity = rule.sensitivity(self.relation)
+        scale = selection_scale(rho, sensitivity)
+        picks: list[Pick] = []
+        for _ in range(count):
+            self.ledger.charge(Entry("selection", "exponential mechanism", rho, sensitivity, scale))
+            scores = rule.scores(self.workload, self._counts, rounded, scale)
+            candidates = np.flatnonzero(np.repeat(free, rule.candidates_per_group))
+            pick = rule.decode(int(candidates[self.noise.select(scores[candidates], rho, sensitivity)]))
+            free[pick.group] = False
+            picks.append(pick)
+        return tuple(picks)
+
+    def measure(self, picks: Sequence[Pick], rho: float) -> tuple[tuple[np.ndarray, ...], float]:
+        square = self.workload.l2_sensitivity_squared(self.relation)
+        noisy = []
+        for pick in picks:
+            self._charge_gaussian("measurement", rho, square)
+            cells = self.workload.group(pick.group).flat
+            noisy.append(self.noise.add_gaussian(self._counts[cells], rho, square))
+        return tuple(noisy), gaussian_scale(rho, square)
+
+    def _charge_gaussian(self, label: str, rho: float, square: int) -> None:
+        scale = gaussian_scale(rho, square)
+        self.ledger.charge(Entry(label, "discrete Gaussian", rho, math.sqrt(square), scale))
+
+
+def _whole_counts(estimate: np.ndarray, total: int, queries: int) -> np.ndarray:
+    """The estimate as whole counts: public, and checked before anything is charged."""
+    if estimate.shape != (queries,) or not np.all(np.isfinite(estimate)):
+        raise ValueError(f"an estimate must be {queries} finite answers")
+    whole: np.ndarray = np.rint(np.clip(estimate, -1.0, 2.0) * total).astype(np.int64)
+    return whole

@@ -1,0 +1,37 @@
+"""Seeded noise for tests and experiments. NOT PRIVATE: whoever knows the seed can take the noise off again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pointillist.privacy.mechanisms import gaussian_scale, selection_scale
+
+__all__ = ["InsecureSeededNoise"]
+
+
+class InsecureSeededNoise:
+    """Noise of the same scales as :class:`OpenDPNoise`, from a seeded generator, so that runs can be repeated.
+
+    It rounds a Gaussian to whole numbers, and selects by the Gumbel trick in floating point.
+    """
+
+    private = False
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._rng = np.random.default_rng(seed)
+
+    @property
+    def description(self) -> str:
+        return f"INSECURE seeded noise (seed {self.seed}): NOT PRIVATE, for experiments only"
+
+    def add_gaussian(self, counts: np.ndarray, rho: float, sensitivity_squared: int) -> np.ndarray:
+        scale = gaussian_scale(rho, sensitivity_squared)
+        noise: np.ndarray = np.rint(scale * self._rng.standard_normal(counts.shape)).astype(np.int64)
+        noisy: np.ndarray = counts + noise
+        return noisy
+
+    def select(self, scores: np.ndarray, rho: float, sensitivity: int) -> int:
+        uniform = self._rng.random(len(scores))
+        gumbel = -np.log(-np.log(uniform + (uniform == 0) * 1e-300))
+        return int(np.argmax(scores / selection_scale(rho, sensitivity) + gumbel))

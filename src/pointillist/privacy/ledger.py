@@ -1,0 +1,97 @@
+"""The ledger: every use of private data, charged before it happens.
+
+Sums are exact (fractions of the floating-point charges), so no rounding can hide an overdraft.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from pointillist.errors import BudgetError
+from pointillist.privacy.budget import Budget
+
+__all__ = ["Entry", "Ledger", "minus", "split"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One charge: what was done, with which mechanism, and what it costs in rho."""
+
+    label: str
+    mechanism: str
+    rho: float
+    sensitivity: float
+    scale: float
+
+
+class Ledger:
+    """A zCDP budget and the charges against it."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.limit = budget.rho
+        self._entries: list[Entry] = []
+        self._spent = Fraction(0)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(self._entries)
+
+    @property
+    def spent(self) -> float:
+        return _round_up(self._spent)
+
+    @property
+    def left(self) -> float:
+        """What may still be spent, rounded down."""
+        return -_round_up(self._spent - Fraction(self.limit))
+
+    def charge(self, entry: Entry) -> None:
+        """Book ``entry``, or raise :class:`BudgetError` and change nothing."""
+        if not (math.isfinite(entry.rho) and entry.rho >= 0):
+            raise ValueError(f"a charge must be finite and not negative, got rho = {entry.rho}")
+        after = self._spent + Fraction(entry.rho)
+        if after > Fraction(self.limit):
+            raise BudgetError(entry.rho, self.left, entry.label)
+        self._spent = after
+        self._entries.append(entry)
+
+    def statement(self, n: int | None) -> str:
+        """The promise in plain words; ``n`` is the public number of rows, if it is public."""
+        budget = self.budget
+        rows = f" (n = {n:,})" if n is not None else ""
+        kinds: dict[str, tuple[int, Fraction]] = {}
+        for entry in self._entries:
+            count, rho = kinds.get(entry.mechanism, (0, Fraction(0)))
+            kinds[entry.mechanism] = (count + 1, rho + Fraction(entry.rho))
+        lines = [
+            f"({budget.epsilon:g}, {budget.delta:.3g})-differential privacy, relation {budget.relation.value}: "
+            f"{budget.relation.meaning}{rows}.",
+            f"Budget {self.limit:.6g} zCDP (rho), spent {self.spent:.6g}:",
+            *(f"  {count:,} x {kind}: {float(rho):.6g}" for kind, (count, rho) in kinds.items()),
+        ]
+        return "\n".join(lines)
+
+    def to_list(self) -> list[dict[str, Any]]:
+        return [asdict(entry) for entry in self._entries]
+
+
+def split(rho: float, parts: int) -> float:
+    """The largest double x with parts * x <= rho, exactly."""
+    share = rho / parts
+    while Fraction(share) * parts > Fraction(rho):
+        share = math.nextafter(share, 0.0)
+    return share
+
+
+def minus(rho: float, part: float) -> float:
+    """The largest double x with part + x <= rho, exactly."""
+    return -_round_up(Fraction(part) - Fraction(rho))
+
+
+def _round_up(x: Fraction) -> float:
+    y = float(x)
+    return math.nextafter(y, math.inf) if Fraction(y) < x else y

@@ -1,0 +1,78 @@
+"""Score rules: how badly each candidate is answered. Each states its own sensitivity.
+
+Scores are integers. The estimate is rounded to whole counts first (it is public), so that a rule's sensitivity is
+an exact integer too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from pointillist.data.neighbours import Relation
+from pointillist.queries.workload import Grouping, Workload
+
+__all__ = ["MaxError", "Pick", "ScoreRule"]
+
+
+@dataclass(frozen=True)
+class Pick:
+    """A selected group; ``sign`` says on which side the estimate errs, for rules that tell."""
+
+    group: int
+    sign: int = 1
+
+
+class ScoreRule(Protocol):
+    """Integer scores of candidates, from exact counts and a public estimate."""
+
+    def sensitivity(self, relation: Relation) -> int:
+        """How much one person can change any score."""
+        ...
+
+    def scores(self, workload: Workload, counts: np.ndarray, estimate: np.ndarray, scale: float) -> np.ndarray:
+        """One int64 score per candidate; candidates are numbered group by group.
+
+        ``counts`` are private; ``estimate`` (whole counts) and the ``scale`` of the selection are public.
+        """
+        ...
+
+    @property
+    def candidates_per_group(self) -> int: ...
+
+    def decode(self, candidate: int) -> Pick:
+        """The group (and sign) behind a candidate's number."""
+        ...
+
+
+@dataclass(frozen=True)
+class MaxError:
+    """The paper's score n |q(P) - q(D)|; for a group of queries the largest of its cells.
+
+    Sensitivity 1 under both relations: replacing, adding or removing one row changes each count by at most 1, and
+    a maximum of absolute values changes by no more than the largest change of its terms.
+
+    With ``prior``, single queries are drawn as Pr[q] ∝ pi(q) exp(score / scale) with the base measure
+    pi(q) = q(D) + 1/n instead of the uniform one: most of a large workload's queries are close to 0 in the data
+    and in D, and drawing one of them by chance wastes a round. pi is public, and ln pi enters the score as an
+    offset that no person can change, so the sensitivity and the cost stay the same.
+    """
+
+    prior: bool = False
+    candidates_per_group = 1
+
+    def sensitivity(self, relation: Relation) -> int:
+        return 1
+
+    def scores(self, workload: Workload, counts: np.ndarray, estimate: np.ndarray, scale: float) -> np.ndarray:
+        errors = workload.max_per_group(np.abs(counts - estimate))
+        if not self.prior or workload.grouping is Grouping.MARGINAL:
+            return errors
+        offset: np.ndarray = np.rint(scale * np.log(np.maximum(estimate, 0) + 1.0)).astype(np.int64)
+        scores: np.ndarray = errors + offset
+        return scores
+
+    def decode(self, candidate: int) -> Pick:
+        return Pick(candidate)

@@ -1,0 +1,152 @@
+"""From a table to a release: the one call that users make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from pointillist.algorithms import get_method
+from pointillist.data.neighbours import Relation
+from pointillist.data.schema import Schema
+from pointillist.data.sources import TableSource
+from pointillist.data.table import Table
+from pointillist.errors import InputError, Shown, check, nearest
+from pointillist.framework import Algorithm, run
+from pointillist.privacy.budget import Budget
+from pointillist.privacy.curator import Curator
+from pointillist.privacy.insecure import InsecureSeededNoise
+from pointillist.queries.marginals import parse_workload
+from pointillist.queries.workload import Grouping, Workload
+from pointillist.release import FORMAT, Release, draw_rows, versions, workload_spec
+
+__all__ = ["DEFAULT_METHOD", "plan", "synthesize"]
+
+DEFAULT_METHOD = "mwem"
+SpendingProgress = Callable[[int, int | None, float], None]
+"""Called after each round: rounds done, rounds in all where known, share of the budget spent."""
+
+RANDOM_DRAW_CELLS = 50_000
+"""Under add-remove, where n is private: the largest marginal, in cells, that a random draw may take."""
+
+
+def synthesize(
+    table: Any,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    schema: Schema | None = None,
+    relation: str | Relation = Relation.REPLACE,
+    method: str = DEFAULT_METHOD,
+    workload: str | Workload = "marginals:3",
+    group: str | Grouping | None = None,
+    rows: int | None = None,
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+    insecure_noise_seed: int | None = None,
+    progress: SpendingProgress = lambda done, rounds, spent: None,
+) -> Release:
+    """A synthetic table under (epsilon, delta)-differential privacy.
+
+    ``table`` is a :class:`~pointillist.Table`, or a pandas, polars or Arrow table together with ``schema``.
+    ``delta`` defaults to 1/n^2 under ``replace`` and must be given under ``add-remove``. ``settings`` are
+    hyper-parameters of the method. ``seed`` drives post-processing (initial weights, sampling of rows), never
+    privacy noise. ``insecure_noise_seed`` replaces the noise by seeded noise: for experiments only.
+    """
+    if not isinstance(table, Table):
+        check(
+            schema is not None,
+            "schema",
+            None,
+            "must be given with a plain table",
+            "pass schema=Schema.load(...)",
+        )
+        assert schema is not None
+        table = Table.encode(table, schema)
+    table.schema.require_reviewed("of the table")
+    check(len(table) >= 2, "table", Shown("1 row"), "must have at least 2 rows", "give the whole table")
+    relation = _relation(relation)
+    budget = Budget(float(epsilon), _delta(delta, relation, len(table)), relation)
+    chosen = get_method(method)
+    check(0 <= seed < 2**63, "seed", seed, "must be in 0 .. 2^63 - 1", "use 0")
+    check(rows is None or rows >= 1, "rows", rows, "must be at least 1", "give for example 1000")
+    grouping = chosen.grouping if group is None else Grouping.parse(str(group))
+    queries = plan(table, workload, grouping, relation)
+    parameters = chosen.configure(settings or {})
+    algorithm = chosen.algorithm(queries, parameters)
+    noise = None if insecure_noise_seed is None else InsecureSeededNoise(insecure_noise_seed)
+    curator = Curator(TableSource(table), queries, budget, noise)
+    _check_rounds(algorithm, curator)
+
+    def report(done: int, rounds: int | None) -> None:
+        progress(done, rounds, curator.ledger.spent / curator.ledger.limit)
+
+    params, log = run(algorithm, curator, seed, report)
+    synthetic = draw_rows(algorithm.family, params, table.schema, rows or log.total, seed)
+    ledger = curator.ledger
+    statement = ledger.statement(curator.public_rows)
+    if not curator.noise.private:
+        statement = f"NOT PRIVATE: made with {curator.noise.description}. With real noise it would be:\n{statement}"
+    spec = {
+        "format": FORMAT,
+        "private": curator.noise.private,
+        "method": {"name": chosen.name, "parameters": asdict(parameters)},
+        "workload": workload_spec(queries),
+        "privacy": {
+            "relation": relation.value,
+            "epsilon": budget.epsilon,
+            "delta": budget.delta,
+            "rho": ledger.limit,
+            "rho_spent": ledger.spent,
+            "noise": curator.noise.description,
+            "statement": statement,
+            "ledger": ledger.to_list(),
+        },
+        "total": log.total,
+        "rows": len(synthetic),
+        "seed": seed,
+        "schema": table.schema.to_dict(),
+        "versions": versions(),
+    }
+    return Release(synthetic, algorithm.family, params, log, spec)
+
+
+def plan(table: Table, workload: str | Workload, grouping: Grouping, relation: Relation) -> Workload:
+    """The workload, from its text or as given, in the grouping asked for."""
+    if isinstance(workload, Workload):
+        check(workload.domain == table.domain, "workload", Shown("another domain"),
+              "must be over the table's columns", "build it from table.domain")  # fmt: skip
+        return workload.regroup(grouping)
+    most = len(table) if relation is Relation.REPLACE else RANDOM_DRAW_CELLS
+    return parse_workload(workload, table.domain, most, grouping)
+
+
+def _relation(word: str | Relation) -> Relation:
+    known = [r.value for r in Relation]
+    if word not in known:
+        raise InputError("relation", str(word), f"must be one of {', '.join(known)}", nearest(str(word), known))
+    return Relation(word)
+
+
+def _delta(delta: float | None, relation: Relation, n: int) -> float:
+    if delta is not None:
+        return float(delta)
+    check(relation is Relation.REPLACE, "delta", None, "must be given under add-remove, since 1/n^2 would tell n",
+          "give a number well below 1/n, for example 1e-9")  # fmt: skip
+    return 1 / n**2
+
+
+def _check_rounds(algorithm: Algorithm[Any], curator: Curator) -> None:
+    """Refuse more rounds than there are groups or than the budget can serve, before anything is spent."""
+    schedule, groups = algorithm.schedule, curator.workload.groups
+    rows = curator.public_rows or 1
+    spend = schedule.spend(0, curator.ledger.limit, rows)
+    if spend is None or schedule.rounds is None:
+        return
+    if not algorithm.repeat and spend.select_rho > 0:
+        picks = schedule.rounds * spend.picks
+        check(picks <= groups, "rounds", schedule.rounds,
+              f"must pick at most the workload's {groups:,} groups, each once",
+              "use fewer rounds or picks, or group by query")  # fmt: skip
+    if spend.measure_rho > 0:
+        curator.require_useful(spend.measure_rho, schedule.rounds)
