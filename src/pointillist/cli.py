@@ -22,11 +22,11 @@ from pointillist.data.draft import draft_schema
 from pointillist.data.neighbours import Relation
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table, read_file
-from pointillist.errors import InputError, PointillistError, Shown, check
+from pointillist.errors import InputError, PointillistError, RunStopped, Shown, check
 from pointillist.evaluation.errors import Errors
 from pointillist.evaluation.report import compare_tables, independent_columns
 from pointillist.queries.workload import Grouping
-from pointillist.release import SPEC, Release, check_target
+from pointillist.release import Release, check_target, save_stopped
 from pointillist.synthesis import DEFAULT_METHOD, SpendingProgress, plan, synthesize
 
 __all__ = ["app", "main"]
@@ -82,10 +82,10 @@ def synth(
     chosen = _settings(settings or [], rounds)
     get_method(method).configure(chosen)
     table = _load(data, schema)
-    with _progress(method) as progress:
+    with _progress(method) as progress, _keeping(out):
         release = synthesize(
             table, epsilon=epsilon, delta=delta, relation=relation, method=method,
-            workload=workload or WORKLOAD, group=group, rows=rows, seed=seed, settings=chosen,
+            workload=WORKLOAD if workload is None else workload, group=group, rows=rows, seed=seed, settings=chosen,
             insecure_noise_seed=insecure_noise_seed, progress=progress,
         )  # fmt: skip
     folder = release.save(out, force)
@@ -101,18 +101,20 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare a synthetic table with the real one. Uses the real data: the output is NOT private."""
-    release = Release.load(synth) if (Path(synth) / SPEC).is_file() else None
-    if release is not None and schema is None and not datasets.is_dataset(real):
+    check(Path(synth).exists(), "synth", synth, "must be an existing release folder or table", "check the path")
+    release = Release.load(synth) if Path(synth).is_dir() else None
+    if release is not None and schema is None and not _is_dataset(real):
         table = Table.read(real, release.schema)
     else:
         table = _load(real, schema)
     other = release.table if release is not None else Table.read(synth, table.schema)
-    check(other.domain == table.domain, "synth", synth, "must have the columns of the real table",
-          "use the schema of the release")  # fmt: skip
+    check(other.schema.columns == table.schema.columns, "synth", synth, "must have the schema of the real table",
+          "give the table that the release was made from, and leave --schema out")  # fmt: skip
     if workload is None and release is not None:
         queries = release.workload
     else:
-        queries = plan(table, workload or WORKLOAD, Grouping.MARGINAL, Relation.REPLACE)
+        text = WORKLOAD if workload is None else workload
+        queries = plan(table, text, Grouping.MARGINAL, Relation.REPLACE)
     result = compare_tables(table, other, queries, release)
     if as_json:
         print(json.dumps(result.to_dict()))
@@ -150,11 +152,13 @@ def methods(
             grid.add_row(name, text)
         screen.print(grid)
         return
-    grid = Grid("method", "family", "selection", "measured", "update", "output", "group")
+    parts = ("family", "selection", "measured", "update", "output")
     for m in METHODS.values():
-        grid.add_row(m.name, m.family, m.selection, m.measured, m.update, m.output, m.grouping.value)
-    screen.print(grid)
-    for m in METHODS.values():
+        grid = Grid("part", m.name)  # one below the other: side by side they do not fit a terminal
+        for part in parts:
+            grid.add_row(part, getattr(m, part))
+        grid.add_row("group", ", ".join(m.groupings))
+        screen.print(grid)
         grid = Grid("parameter", "type", "default", "meaning", title=f"{m.name}: --set KEY=VALUE")
         for name, kind, default, text in describe(m.parameters):
             grid.add_row(name, kind, default, text)
@@ -171,13 +175,16 @@ def schema(
     target = out or _schema_beside(data)
     check(force or not target.exists(), "out", str(target), "must not exist already",
           "choose another file, or overwrite it with --force")  # fmt: skip
-    drafted = datasets.load(data).schema if datasets.is_dataset(data) else draft_schema(read_file(data))
+    check(target.absolute().parent.is_dir() and not target.is_dir(), "out", str(target),
+          "must be a file in an existing folder", "make the folder first, or choose another file")  # fmt: skip
+    drafted = datasets.load(data).schema if _is_dataset(data) else draft_schema(read_file(data))
     drafted.save(target)
     screen.print(f"wrote {target}: {len(drafted.columns)} columns, {drafted.domain.cells:,} cells", markup=False)
     if drafted.ignore:
         screen.print(f"left out (too many distinct texts): {', '.join(drafted.ignore)}", markup=False)
     if not drafted.reviewed:
-        screen.print("It was drafted from the data: review every value and bin edge, then set reviewed = true.")
+        screen.print("It was drafted from the data: review every value and bin edge, then set reviewed = true and run")
+        screen.print(f"  pointillist synth {data} --schema {target} --epsilon 1", markup=False)
 
 
 @app.command()
@@ -210,9 +217,14 @@ def _schema_beside(data: str) -> Path:
     return Path(data).with_name(f"{name}.schema.toml")
 
 
+def _is_dataset(data: str) -> bool:
+    """A file comes before a dataset of the same name; a folder (a release called demo) does not."""
+    return datasets.is_dataset(data) and not Path(data).is_file()
+
+
 def _load(data: str, schema: Path | None) -> Table:
     """A named dataset, or a file with its schema."""
-    if datasets.is_dataset(data) and not Path(data).exists():
+    if _is_dataset(data):
         check(schema is None, "schema", str(schema), "must not be given with a named dataset, which brings its own",
               "leave --schema out")  # fmt: skip
         return datasets.load(data)
@@ -228,24 +240,37 @@ def _load(data: str, schema: Path | None) -> Table:
 
 
 @contextmanager
+def _keeping(out: Path) -> Iterator[None]:
+    """Keep the transcript and the ledger of a run that stops after budget was spent."""
+    try:
+        yield
+    except RunStopped as stop:
+        kept = save_stopped(stop, out)
+        raise RunStopped(f"{stop} Transcript and ledger are kept in {kept}.", stop.log) from stop
+
+
+@contextmanager
 def _progress(method: str) -> Iterator[SpendingProgress]:
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("rounds"),
         TextColumn("{task.fields[spent]:.0%} of the budget"), TimeRemainingColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=notes) as bar:
-        task = bar.add_task(method, total=None, spent=0.0)
+    bar = Progress(*columns, console=notes)
+    task = bar.add_task(method, total=None, spent=0.0)
 
-        def advance(done: int, rounds: int | None, spent: float) -> None:
-            bar.update(task, completed=done, total=rounds, spent=spent)
+    def advance(done: int, rounds: int, spent: float) -> None:
+        bar.start()  # with the first round: a refusal is one line and nothing else
+        bar.update(task, completed=done, total=rounds, spent=spent)
 
+    try:
         yield advance
+    finally:
+        if bar.live.is_started:
+            bar.stop()
 
 
 def _show_release(release: Release, folder: Path) -> None:
-    if not release.spec["private"]:
-        screen.print("[bold red]NOT PRIVATE[/]: made with seeded noise.")
-    screen.print(release.statement, markup=False)
+    screen.print(release.statement, markup=False, style=None if release.spec["private"] else "bold red")
     screen.print(f"method {release.spec['method']['name']}, workload of {release.workload.describe()}, "
                  f"grouped by {release.workload.grouping.value}")  # fmt: skip
     screen.print(f"wrote {folder}: {len(release.table):,} synthetic rows, model, transcript, ledger", markup=False)

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["BudgetError", "InputError", "PointillistError", "check", "nearest"]
+__all__ = ["BudgetError", "InputError", "PointillistError", "RunStopped", "Shown", "check", "nearest"]
 
 
 class PointillistError(Exception):
@@ -14,7 +14,7 @@ class PointillistError(Exception):
 
 
 class InputError(PointillistError, ValueError):
-    """A parameter, file or table that breaks a rule; nothing was spent and nothing was written.
+    """A parameter, file or table that breaks a rule.
 
     The message reads ``<parameter> <rule>, got <value>; <hint>.``
     """
@@ -42,6 +42,21 @@ class BudgetError(PointillistError):
             f"{label} must cost at most the rho that is left ({left:.6g}), got {asked:.6g}; "
             "the ledger is unchanged: use fewer rounds or a larger epsilon."
         )
+
+
+class RunStopped(PointillistError):
+    """A run that had to end after budget was spent; ``log`` and ``ledger`` hold what it learned and spent."""
+
+    def __init__(self, reason: str, log: Any, ledger: Any = None) -> None:
+        self.reason = reason
+        self.log = log
+        self.ledger = ledger
+        spent = (
+            ""
+            if ledger is None
+            else f" (rho = {ledger.spent:.6g} of {ledger.limit:.6g} is spent; a new run spends anew)"
+        )
+        super().__init__(f"{reason}{spent}")
 
 
 def check(condition: bool, parameter: str, value: Any, rule: str, hint: str) -> None:

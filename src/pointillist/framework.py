@@ -13,10 +13,11 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from pointillist.data.domain import Domain
+from pointillist.errors import PointillistError, RunStopped
 from pointillist.privacy.curator import Door
 from pointillist.privacy.schedule import Schedule
 from pointillist.privacy.scores import Pick, ScoreRule
-from pointillist.queries.workload import Workload
+from pointillist.queries.workload import Grouping, Workload
 
 __all__ = [
     "Algorithm", "Average", "Family", "Last", "Log", "Measurement", "Output", "Replay", "Round", "Update", "run",
@@ -25,17 +26,21 @@ __all__ = [
 P = TypeVar("P")
 """The parameters of a distribution in the family."""
 
-Progress = Callable[[int, int | None], None]
-"""Called after each round with the number of rounds done and, where it is known, the number in all."""
+Progress = Callable[[int, int], None]
+"""Called after each round with the number of rounds done and the number in all."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """What one round learned: its picks and, if it measured, noisy counts with their standard deviation."""
+    """What one round learned: its picks and, if it measured, noisy counts with their standard deviation.
+
+    ``selected`` says that the data chose the picks, at a price; otherwise they are all groups, or random ones.
+    """
 
     picks: tuple[Pick, ...]
     noisy: tuple[np.ndarray, ...] = ()
     sigma: float = 0.0
+    selected: bool = True
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,8 @@ class Log:
     workload: Workload
     total: int
     rounds: list[Round] = field(default_factory=list)
+    notes: list[dict[str, float]] = field(default_factory=list)
+    """Diagnostics of the update, one entry per round; not used by any later round."""
 
     @property
     def taken(self) -> set[int]:
@@ -69,10 +76,28 @@ class Log:
             for pick, counts in zip(entry.picks, entry.noisy, strict=True)
         ]
 
-    def answers(self, measurement: Measurement) -> np.ndarray:
-        """Noisy counts as fractions, clipped to [0, 1]."""
-        clipped: np.ndarray = np.clip(measurement.counts / self.total, 0.0, 1.0)
+    def fractions(self, measurement: Measurement) -> np.ndarray:
+        """Noisy counts as fractions: unbiased, so some may be below 0."""
+        fractions: np.ndarray = measurement.counts / self.total
+        return fractions
+
+    def feasible(self, measurement: Measurement) -> np.ndarray:
+        """The fractions made possible for a distribution: a single query clipped to [0, 1], a whole marginal moved
+        to the nearest point of the simplex (clipping each cell would add mass: about half of the noise)."""
+        fractions = self.fractions(measurement)
+        if self.workload.grouping is Grouping.MARGINAL:
+            return to_simplex(fractions)
+        clipped: np.ndarray = np.clip(fractions, 0.0, 1.0)
         return clipped
+
+
+def to_simplex(values: np.ndarray) -> np.ndarray:
+    """The point of the simplex nearest to ``values``: max(values - tau, 0) with tau such that it sums to 1."""
+    descending = np.sort(values)[::-1]
+    taus = (np.cumsum(descending) - 1) / np.arange(1, len(values) + 1)
+    tau = taus[np.flatnonzero(descending > taus)[-1]]
+    nearest: np.ndarray = np.maximum(values - tau, 0.0)
+    return nearest
 
 
 class Family(Protocol[P]):
@@ -144,27 +169,48 @@ def run(
     algorithm: Algorithm[P], door: Door, seed: int, progress: Progress = lambda done, rounds: None
 ) -> tuple[P, Log]:
     """Run the loop. ``seed`` drives post-processing only, never privacy noise."""
-    family, update = algorithm.family, algorithm.update
-    params = family.init(np.random.default_rng([seed, 0]))
+    params = algorithm.family.init(np.random.default_rng([seed, 0]))
+    total, rho = door.open()
+    rounds = algorithm.schedule.count(rho, total)
+    log = Log(door.workload, total)
+    try:
+        result = _rounds(algorithm, door, seed, params, log, rho, lambda done: progress(done, rounds))
+    except PointillistError as error:
+        raise RunStopped(str(error), log) from error
+    return result, log
+
+
+def _rounds(
+    algorithm: Algorithm[P], door: Door, seed: int, params: P, log: Log, rho: float, progress: Callable[[int], None]
+) -> P:
+    family, update, total = algorithm.family, algorithm.update, log.total
     memory = update.init(params)
     result: P | None = None
-    total, rho = door.open()
-    log = Log(door.workload, total)
     t = 0
     while (spend := algorithm.schedule.spend(t, rho, total)) is not None:
-        if spend.select_rho > 0:
-            estimate = family.answers(params, door.workload)
-            taken = set() if algorithm.repeat else log.taken
-            picks = door.select(estimate, algorithm.rule, spend.select_rho, spend.picks, taken)
-        else:
+        rng = np.random.default_rng([seed, t + 1])
+        if spend.select_rho is None:
             picks = tuple(Pick(group) for group in range(door.workload.groups))
+        elif spend.select_rho == 0:
+            picks = random_picks(rng, algorithm.rule, door.workload, spend.picks)
+        else:
+            estimate = family.answers(params, door.workload)
+            taken = None if algorithm.repeat else log.taken
+            picks = door.select(estimate, algorithm.rule, spend.select_rho, spend.picks, taken)
         noisy, sigma = door.measure(picks, spend.measure_rho) if spend.measure_rho > 0 else ((), 0.0)
-        log.rounds.append(Round(picks, noisy, sigma))
-        params, memory = update(np.random.default_rng([seed, t + 1]), params, memory, log)
+        log.rounds.append(Round(picks, noisy, sigma, selected=bool(spend.select_rho)))
+        log.notes.append({})
+        params, memory = update(rng, params, memory, log)
         result = algorithm.output.add(family, result, params, t)
         t += 1
-        progress(t, algorithm.schedule.rounds)
-    return params if result is None else result, log
+        progress(t)
+    return params if result is None else result
+
+
+def random_picks(rng: np.random.Generator, rule: ScoreRule, workload: Workload, count: int) -> tuple[Pick, ...]:
+    """Candidates drawn uniformly, with replacement: free, since no data is looked at."""
+    candidates = rng.integers(workload.groups * rule.candidates_per_group, size=count)
+    return tuple(rule.decode(int(candidate)) for candidate in candidates)
 
 
 class Replay:
@@ -175,20 +221,15 @@ class Replay:
 
     def __init__(self, log: Log, rho: float) -> None:
         self.workload = log.workload
-        self._log = log
-        self._rho = rho
-        self._at = 0
+        self._total, self._rho = log.total, rho
+        self._selections = iter([entry.picks for entry in log.rounds if entry.selected])
+        self._measurements = iter([(entry.noisy, entry.sigma) for entry in log.rounds if entry.noisy])
 
     def open(self) -> tuple[int, float]:
-        return self._log.total, self._rho
+        return self._total, self._rho
 
     def select(self, estimate: np.ndarray, rule: ScoreRule, rho: float, count: int, taken: object) -> tuple[Pick, ...]:
-        picks = self._log.rounds[self._at].picks
-        if not self._log.rounds[self._at].noisy:
-            self._at += 1
-        return picks
+        return next(self._selections)
 
     def measure(self, picks: Sequence[Pick], rho: float) -> tuple[tuple[np.ndarray, ...], float]:
-        entry = self._log.rounds[self._at]
-        self._at += 1
-        return entry.noisy, entry.sigma
+        return next(self._measurements)

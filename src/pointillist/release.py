@@ -21,7 +21,7 @@ import numpy as np
 from pointillist.algorithms import get_method
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table
-from pointillist.errors import InputError, Shown, check
+from pointillist.errors import InputError, PointillistError, RunStopped, Shown, check
 from pointillist.framework import Family, Log, Round
 from pointillist.privacy.scores import Pick
 from pointillist.queries.workload import Grouping, Workload
@@ -60,7 +60,7 @@ class Release:
 
     def sample(self, rows: int, seed: int = 0) -> Table:
         """More rows from the model: free, since the model is already private."""
-        return draw_rows(self.family, self.params, self.schema, rows, seed)
+        return draw_rows(self.family, self.params, self.schema, rows, seed, stream=1)
 
     def answers(self, workload: Workload | None = None) -> np.ndarray:
         """The model's answers to a workload (its own by default), as fractions."""
@@ -94,23 +94,27 @@ class Release:
     def load(cls, folder: str | Path) -> Release:
         """Read a release folder back."""
         folder = Path(folder)
-        check((folder / SPEC).is_file(), "release", str(folder), f"must be a release folder with {SPEC} in it",
-              "give the folder that synth wrote")  # fmt: skip
+        for name in (SPEC, MODEL, TRANSCRIPT, ROWS_PARQUET):
+            check((folder / name).is_file(), "release", str(folder), f"must be a release folder with {name} in it",
+                  "give the folder that synth wrote")  # fmt: skip
         try:
             spec = json.loads((folder / SPEC).read_text(encoding="utf-8"))
             if spec["format"] != FORMAT:
                 raise InputError("release: format", spec["format"], f"must be {FORMAT}", "update pointillist")
             schema = Schema.from_dict(spec["schema"])
-            with np.load(folder / TRANSCRIPT) as arrays:
+            with (folder / TRANSCRIPT).open("rb") as file, np.load(file) as arrays:
                 log = _log_of(arrays, _workload_of(spec["workload"], schema), int(spec["total"]))
             method = get_method(spec["method"]["name"])
             family = method.algorithm(log.workload, method.configure(spec["method"]["parameters"])).family
-            with np.load(folder / MODEL) as arrays:
+            with (folder / MODEL).open("rb") as file, np.load(file) as arrays:
                 params = family.from_arrays(arrays)
             table = Table.read(folder / ROWS_PARQUET, schema)
-        except (KeyError, TypeError, OSError, json.JSONDecodeError) as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise InputError("release", str(folder), f"must be complete ({reason})", "make the release again") from None
+        except PointillistError:
+            raise
+        except Exception as error:  # a damaged file can fail in any way
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:120]
+            rule = f"must be undamaged ({reason})"
+            raise InputError("release", str(folder), rule, "make the release again") from None
         return cls(table, family, params, log, spec)
 
 
@@ -118,6 +122,9 @@ def check_target(folder: str | Path, force: bool) -> Path:
     """Refuse a target that would overwrite something; called before any budget is spent, too."""
     folder = Path(folder).resolve()
     if not folder.exists():
+        parent = next(path for path in folder.parents if path.exists())
+        check(parent.is_dir() and os.access(parent, os.W_OK), "out", str(folder),
+              f"must be in a folder that can be written to (not {parent})", "choose another folder")  # fmt: skip
         return folder
     rule = "must not exist already"
     check(force, "out", str(folder), rule, "choose another folder, or overwrite the release with --force")
@@ -127,10 +134,20 @@ def check_target(folder: str | Path, force: bool) -> Path:
     return folder
 
 
-def draw_rows(family: Family[Any], params: Any, schema: Schema, rows: int, seed: int) -> Table:
-    """A table of rows drawn from a model."""
+def draw_rows(family: Family[Any], params: Any, schema: Schema, rows: int, seed: int, stream: int = 0) -> Table:
+    """A table of rows drawn from a model; another ``stream`` gives other rows for the same seed."""
     check(rows >= 1, "rows", rows, "must be at least 1", "give for example 1000")
-    return Table(schema, family.sample(np.random.default_rng([seed, 1 << 32]), params, rows))
+    return Table(schema, family.sample(np.random.default_rng([seed, (1 << 32) + stream]), params, rows))
+
+
+def save_stopped(stop: RunStopped, folder: Path) -> Path:
+    """Keep what a stopped run learned and spent, beside where its release would have been."""
+    target = folder.with_name(f"{folder.name}.stopped")
+    target.mkdir(parents=True, exist_ok=True)
+    _save_arrays(target / TRANSCRIPT, _log_arrays(stop.log))
+    ledger = {"reason": stop.reason, "rho": stop.ledger.limit, "ledger": stop.ledger.to_list()}
+    (target / "ledger.json").write_text(json.dumps(ledger, indent=1) + "\n", encoding="utf-8")
+    return target
 
 
 def workload_spec(workload: Workload) -> dict[str, Any]:
@@ -165,6 +182,7 @@ def _log_arrays(log: Log) -> dict[str, np.ndarray]:
         "picks": np.array(picks, dtype=np.int64).reshape(-1, 3),
         "sigmas": np.array([entry.sigma for entry in log.rounds]),
         "measured": np.array([bool(entry.noisy) for entry in log.rounds], dtype=bool),
+        "selected": np.array([entry.selected for entry in log.rounds], dtype=bool),
         "noisy": np.concatenate(values) if values else np.zeros(0, np.int64),
     }
 
@@ -172,14 +190,17 @@ def _log_arrays(log: Log) -> dict[str, np.ndarray]:
 def _log_of(arrays: Mapping[str, np.ndarray], workload: Workload, total: int) -> Log:
     picks, noisy = arrays["picks"], arrays["noisy"]
     log, at = Log(workload, total), 0
-    for t, (sigma, measured) in enumerate(zip(arrays["sigmas"], arrays["measured"], strict=True)):
+    columns = zip(arrays["sigmas"], arrays["measured"], arrays["selected"], strict=True)
+    for t, (sigma, measured, selected) in enumerate(columns):
         chosen = tuple(Pick(int(group), int(sign)) for _, group, sign in picks[picks[:, 0] == t])
         counts = []
         for pick in chosen if measured else ():
             flat = workload.group(pick.group).flat
             counts.append(noisy[at : at + flat.stop - flat.start])
             at += flat.stop - flat.start
-        log.rounds.append(Round(chosen, tuple(counts), float(sigma)))
+        log.rounds.append(Round(chosen, tuple(counts), float(sigma), bool(selected)))
+    if at != len(noisy):
+        raise ValueError(f"{TRANSCRIPT} holds {len(noisy):,} noisy counts, {at:,} expected")
     return log
 
 
@@ -197,5 +218,10 @@ def _swap(staging: Path, folder: Path) -> None:
         return
     old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
     folder.rename(old / folder.name)
-    staging.rename(folder)
+    try:
+        staging.rename(folder)
+    except OSError:
+        (old / folder.name).rename(folder)
+        old.rmdir()
+        raise
     shutil.rmtree(old)

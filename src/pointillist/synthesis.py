@@ -11,10 +11,10 @@ from pointillist.data.neighbours import Relation
 from pointillist.data.schema import Schema
 from pointillist.data.sources import TableSource
 from pointillist.data.table import Table
-from pointillist.errors import InputError, Shown, check, nearest
+from pointillist.errors import InputError, RunStopped, Shown, check, nearest
 from pointillist.framework import Algorithm, run
 from pointillist.privacy.budget import Budget
-from pointillist.privacy.curator import Curator
+from pointillist.privacy.curator import MOST_ROWS, Curator
 from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.queries.marginals import parse_workload
 from pointillist.queries.workload import Grouping, Workload
@@ -23,8 +23,8 @@ from pointillist.release import FORMAT, Release, draw_rows, versions, workload_s
 __all__ = ["DEFAULT_METHOD", "plan", "synthesize"]
 
 DEFAULT_METHOD = "mwem"
-SpendingProgress = Callable[[int, int | None, float], None]
-"""Called after each round: rounds done, rounds in all where known, share of the budget spent."""
+SpendingProgress = Callable[[int, int, float], None]
+"""Called after each round: rounds done, rounds in all, share of the budget spent."""
 
 RANDOM_DRAW_CELLS = 50_000
 """Under add-remove, where n is private: the largest marginal, in cells, that a random draw may take."""
@@ -64,24 +64,30 @@ def synthesize(
         assert schema is not None
         table = Table.encode(table, schema)
     table.schema.require_reviewed("of the table")
-    check(len(table) >= 2, "table", Shown("1 row"), "must have at least 2 rows", "give the whole table")
     relation = _relation(relation)
+    enough = len(table) >= 2 or relation is not Relation.REPLACE  # where n is private, it decides nothing
+    check(enough, "table", Shown("1 row"), "must have at least 2 rows", "give the whole table")
     budget = Budget(float(epsilon), _delta(delta, relation, len(table)), relation)
     chosen = get_method(method)
     check(0 <= seed < 2**63, "seed", seed, "must be in 0 .. 2^63 - 1", "use 0")
-    check(rows is None or rows >= 1, "rows", rows, "must be at least 1", "give for example 1000")
-    grouping = chosen.grouping if group is None else Grouping.parse(str(group))
-    queries = plan(table, workload, grouping, relation)
+    good = insecure_noise_seed is None or insecure_noise_seed >= 0
+    check(good, "insecure_noise_seed", insecure_noise_seed, "must not be negative", "use 0")
+    check(rows is None or 1 <= rows <= MOST_ROWS, "rows", rows, f"must be in 1 .. {MOST_ROWS:,}",
+          "give for example 1000")  # fmt: skip
+    queries = plan(table, workload, chosen.grouping(group), relation)
     parameters = chosen.configure(settings or {})
     algorithm = chosen.algorithm(queries, parameters)
     noise = None if insecure_noise_seed is None else InsecureSeededNoise(insecure_noise_seed)
     curator = Curator(TableSource(table), queries, budget, noise)
     _check_rounds(algorithm, curator)
 
-    def report(done: int, rounds: int | None) -> None:
+    def report(done: int, rounds: int) -> None:
         progress(done, rounds, curator.ledger.spent / curator.ledger.limit)
 
-    params, log = run(algorithm, curator, seed, report)
+    try:
+        params, log = run(algorithm, curator, seed, report)
+    except RunStopped as stop:
+        raise RunStopped(stop.reason, stop.log, curator.ledger) from stop
     synthetic = draw_rows(algorithm.family, params, table.schema, rows or log.total, seed)
     ledger = curator.ledger
     statement = ledger.statement(curator.public_rows)
@@ -139,14 +145,14 @@ def _delta(delta: float | None, relation: Relation, n: int) -> float:
 def _check_rounds(algorithm: Algorithm[Any], curator: Curator) -> None:
     """Refuse more rounds than there are groups or than the budget can serve, before anything is spent."""
     schedule, groups = algorithm.schedule, curator.workload.groups
-    rows = curator.public_rows or 1
-    spend = schedule.spend(0, curator.ledger.limit, rows)
-    if spend is None or schedule.rounds is None:
+    rows = MOST_ROWS if curator.public_rows is None else curator.public_rows
+    rounds = schedule.count(curator.planned_rho, rows)
+    spend = schedule.spend(rounds - 1, curator.planned_rho, rows)
+    if spend is None:
         return
-    if not algorithm.repeat and spend.select_rho > 0:
-        picks = schedule.rounds * spend.picks
-        check(picks <= groups, "rounds", schedule.rounds,
+    if not algorithm.repeat and spend.select_rho is not None:
+        check(rounds * spend.picks <= groups, "rounds", rounds,
               f"must pick at most the workload's {groups:,} groups, each once",
               "use fewer rounds or picks, or group by query")  # fmt: skip
     if spend.measure_rho > 0:
-        curator.require_useful(spend.measure_rho, schedule.rounds)
+        curator.require_useful(spend.measure_rho, rounds)

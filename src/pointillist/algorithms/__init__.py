@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pointillist.algorithms import mwem
+from pointillist.algorithms import dualquery, fem, mwem, pep
 from pointillist.algorithms.parameters import read
 from pointillist.data.domain import Domain
-from pointillist.errors import InputError, Shown, nearest
+from pointillist.errors import InputError, Shown, check, nearest
 from pointillist.families.histogram import Histogram
+from pointillist.families.records import RecordList
 from pointillist.framework import Algorithm
 from pointillist.queries.workload import Grouping, Workload
 
@@ -29,9 +30,16 @@ class Method:
     output: str
     parameters: type
     build: Callable[[Workload, Any], Algorithm[Any]]
-    grouping: Grouping
+    groupings: tuple[Grouping, ...]
     fits: Callable[[Domain], bool]
     memory: Callable[[Domain], int]
+
+    def grouping(self, word: str | None) -> Grouping:
+        """The grouping asked for, or the method's default: the first of its groupings."""
+        chosen = self.groupings[0] if word is None else Grouping.parse(word)
+        known = ", ".join(self.groupings)
+        check(chosen in self.groupings, "group", chosen.value, f"must be {known} for {self.name}", f"use {known}")
+        return chosen
 
     def configure(self, settings: Mapping[str, Any]) -> Any:
         """Hyper-parameters of this method from names and values."""
@@ -61,9 +69,48 @@ METHODS: dict[str, Method] = {
             output="last (option: average)",
             parameters=mwem.Parameters,
             build=mwem.build,
-            grouping=Grouping.MARGINAL,
+            groupings=(Grouping.MARGINAL, Grouping.QUERY),
             fits=Histogram.fits,
             memory=Histogram.memory,
+        ),
+        Method(
+            name="pep",
+            family="histogram over the whole domain",
+            selection="1 per round, even budget",
+            measured="yes",
+            update="entropy projection onto the worst past constraint, repeated",
+            output="last",
+            parameters=pep.Parameters,
+            build=pep.build,
+            groupings=(Grouping.MARGINAL, Grouping.QUERY),
+            fits=Histogram.fits,
+            memory=Histogram.memory,
+        ),
+        Method(
+            name="dualquery",
+            family="list of records",
+            selection="s signed queries, growing budget",
+            measured="no",
+            update="best response by integer program, appended",
+            output="last",
+            parameters=dualquery.Parameters,
+            build=dualquery.build,
+            groupings=(Grouping.QUERY,),
+            fits=RecordList.fits,
+            memory=RecordList.memory,
+        ),
+        Method(
+            name="fem",
+            family="list of records",
+            selection="1 signed query, even budget",
+            measured="no",
+            update="s perturbed-leader records by integer program",
+            output="average (union)",
+            parameters=fem.Parameters,
+            build=fem.build,
+            groupings=(Grouping.QUERY,),
+            fits=RecordList.fits,
+            memory=RecordList.memory,
         ),
     )
 }

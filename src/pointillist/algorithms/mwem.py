@@ -6,9 +6,10 @@
 
 The loss is the entropy-regularised linear one; its minimiser is the exponentially weighted distribution
 
-    D_t(x) ∝ D_{t-1}(x) exp(eta q_t(x) (a_t - q_t(D_{t-1}))),      eta = 1/2,
+    D_t(x) ∝ D_{t-1}(x) exp(eta q_t(x) (a_t - q_t(D_{t-1}))),
 
-so a cell gains weight when the measurement a_t exceeds the estimate (the sign in the paper's appendix is a slip).
+so a cell gains weight when the measurement a_t exceeds the estimate (the sign in the paper's appendix is a slip;
+its authors' code has eta = 1/2).
 For a whole marginal, q_t(x) (a_t - q_t(D)) is the error of the cell that x falls into. With ``past``, each round
 then applies every earlier measurement again whose error is at least half of the new one's, in random order.
 
@@ -30,6 +31,10 @@ from pointillist.privacy.scores import MaxError
 from pointillist.queries.workload import Grouping, Workload
 
 __all__ = ["Parameters", "build"]
+
+
+STEEPEST = 20.0
+"""No step multiplies a weight by more than exp(20), however large eta is."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +80,12 @@ class MultiplicativeWeights:
         again: list[Measurement] = []
         if self.past and earlier:
             sums = family.group_sums(params, workload, [m.group for m in (*earlier, newest)])
-            errors = [np.abs(log.answers(m) - s / mass).max() for m, s in zip((*earlier, newest), sums, strict=True)]
+            errors = [np.abs(log.fractions(m) - s / mass).max() for m, s in zip((*earlier, newest), sums, strict=True)]
             again = [m for m, error in zip(earlier, errors, strict=False) if error >= errors[-1] / 2]
         for measurement in (newest, *(again[i] for i in rng.permutation(len(again)))):
             (cells,) = family.group_sums(params, workload, [measurement.group])
-            factors = np.exp(self.eta * (log.answers(measurement) - cells / mass))
+            errors_now = log.fractions(measurement) - cells / mass
+            factors = np.exp(np.clip(self.eta * errors_now, -STEEPEST, STEEPEST))
             family.scale_group(params, workload, measurement.group, factors)
             mass += float(cells @ (factors - 1))
         params /= params.sum(dtype=np.float64)

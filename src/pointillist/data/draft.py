@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pointillist.data.schema import DTYPES, MISSING_NUMBERS, Categorical, Column, Numeric, Schema
+from pointillist.data.schema import MISSING_NUMBERS, Categorical, Column, Numeric, Schema, holds_bins
 from pointillist.data.table import as_arrow, to_arrow
 from pointillist.errors import InputError, Shown, check
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["draft_schema"]
 
-MOST_VALUES = 1000  # a text column with more distinct values is taken for an identifier and left out
+# A text column with more distinct values, or with a new one in most rows, is taken for an identifier and left out.
+MOST_VALUES = 1000
 MOST_NUMBERS = 20  # whole numbers with at most so many distinct values become listed values
 BINS = 16
 
@@ -49,11 +51,11 @@ def _draft_column(name: str, array: pa.Array, category: bool) -> Column | None:
         texts = pc.unique(array).to_pylist()
         values = tuple(sorted(v for v in texts if v))
         missing = None in texts or "" in texts
-        if len(values) > MOST_VALUES:
+        if len(values) > MOST_VALUES or len(values) > max(MOST_NUMBERS, len(array) / 2):
             return None
         _two_values(name, len(values) + missing)
         return Categorical(name, values, missing=missing, dtype="category" if category else "")
-    dtype = "" if text or str(array.type) not in DTYPES else str(array.type)
+    dtype = "" if text else np.dtype(array.type.to_pandas_dtype()).name
     missing = bool(pc.any(pc.is_null(numbers, nan_is_null=True)).as_py())
     x = pc.cast(numbers, pa.float64(), safe=False).drop_null().to_numpy(zero_copy_only=False)
     every = x[np.isfinite(x)]
@@ -63,7 +65,12 @@ def _draft_column(name: str, array: pa.Array, category: bool) -> Column | None:
     dtype = "" if dtype == ("int64" if integer else "float64") else dtype
     if integer and len(distinct) <= MOST_NUMBERS:
         return Categorical(name, tuple(int(v) for v in distinct), ordered=True, missing=missing, dtype=dtype)
-    return Numeric(name, _nice_edges(every, integer), integer=integer, missing=missing, dtype=dtype)
+    edges = _nice_edges(every, integer)
+    if pa.types.is_integer(array.type):  # rounding must not lead out of the type
+        limits = np.iinfo(array.type.to_pandas_dtype())
+        edges = tuple(sorted({min(max(e, float(limits.min)), float(limits.max)) for e in edges}))
+    dtype = dtype if holds_bins(dtype, edges, integer) else ""
+    return Numeric(name, edges, integer=integer, missing=missing, dtype=dtype)
 
 
 def _two_values(name: str, count: int) -> None:
@@ -80,6 +87,7 @@ def _as_numbers(array: pa.Array) -> pa.Array | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    array = pc.utf8_trim_whitespace(array)
     is_missing = pc.is_in(array, value_set=pa.array(MISSING_NUMBERS))
     array = pc.if_else(is_missing, pa.scalar(None, pa.string()), array)
     number = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
@@ -89,20 +97,22 @@ def _as_numbers(array: pa.Array) -> pa.Array | None:
 
 
 def _nice_edges(x: np.ndarray, integer: bool) -> tuple[float, ...]:
-    """About sixteen bins of similar weight, with edges rounded to two significant digits."""
+    """About sixteen bins of similar weight, with edges rounded to two digits of themselves or of their range."""
     low, high = float(x.min()), float(x.max())
-    inner = np.quantile(x, np.linspace(0, 1, BINS + 1)[1:-1])
-    edges = {_round(float(q), round) for q in inner}
-    edges |= {_round(low, math.floor), _round(high, math.ceil)}
-    if integer:
-        edges = {float(math.floor(e)) for e in edges} | {float(math.ceil(high))}
-    kept = sorted(e for e in edges if e <= low or low < e < high or e >= high)
-    start = max((e for e in kept if e <= low), default=low)
-    return tuple(e for e in kept if e >= start)
+    if low == high:  # besides missing values
+        return min(0.0, 2 * low), max(0.0, 2 * low)
+    first, last = (_round(end, high - low, integer, to) for end, to in ((low, math.floor), (high, math.ceil)))
+    outer = min(first, low), max(last, high)  # whatever the rounding, the bins cover the data
+    for values in (x, np.unique(x), np.array(outer)):  # the later ones where most numbers are the same
+        inner = np.quantile(values, np.linspace(0, 1, BINS + 1)[1:-1])
+        edges = {_round(float(q), high - low, integer, round) for q in inner}
+        edges = {*outer, *(e for e in edges if low < e < high)}
+        if len(edges) >= 4:
+            break
+    return tuple(sorted(edges))
 
 
-def _round(x: float, to_whole: Any) -> float:
-    if x == 0:
-        return 0.0
-    unit = 10.0 ** (math.floor(math.log10(abs(x))) - 1)
-    return float(f"{to_whole(x / unit) * unit:.6g}")
+def _round(x: float, span: float, integer: bool, to_whole: Callable[[float], int]) -> float:
+    digit = min(math.floor(math.log10(abs(size))) - 1 for size in (x or span, span))
+    digit = max(digit, 0 if integer else -300)
+    return float(to_whole(x / 10**digit) * 10**digit) if digit >= 0 else to_whole(x * 10**-digit) / 10**-digit

@@ -24,10 +24,9 @@ Every column has the codes ``0 .. size - 1``: its values or bins in order, then 
 from __future__ import annotations
 
 import json
-import math
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -47,8 +46,10 @@ DTYPES = (
     "string", "category", "bool", "int8", "int16", "int32", "int64",
     "uint8", "uint16", "uint32", "uint64", "float32", "float64",
 )  # fmt: skip
+NUMBERS = DTYPES[3:]
 MISSING_NUMBERS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
-"""Texts that mean "no number" in a numeric column of a CSV file; in other columns only the empty text does."""
+"""Texts that mean "no number" in a column of numbers of a CSV file; in other columns only the empty text does."""
+WIDEST = 1e300  # so that differences of bin edges stay finite
 
 
 def code_dtype(size: int) -> np.dtype[Any]:
@@ -78,7 +79,12 @@ class Categorical:
             raise InputError(where, Shown(sorted(k.__name__ for k in kinds)), rule, "write them as texts")
         if self.other in self.values:
             raise InputError(where, self.other, "must not list 'other' among its values", "remove one of the two")
+        if any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in self.labels):
+            raise InputError(where, list(self.labels), "must list whole numbers of 64 bits", "write them as texts")
         _check_column(self)
+        if self.dtype and not self._survives():
+            rule = "must be a type that holds every value of the column"
+            raise InputError(f"{where}: dtype", self.dtype, rule, "choose another, or leave dtype out")
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -97,27 +103,51 @@ class Categorical:
         import pyarrow.compute as pc
 
         known: list[Any] = list(self.values)
+        kind = type(self.labels[0])
         if pa.types.is_string(array.type):
-            if isinstance(self.labels[0], bool):
+            if kind is bool:
                 array = pc.utf8_lower(array)
-            known = [str(value).lower() if isinstance(value, bool) else str(value) for value in known]
-        elif isinstance(self.labels[0], str):
+            if kind is int:  # pandas writes whole numbers with gaps as 1.0
+                array = pc.replace_substring_regex(array, r"^\s*(-?[0-9]+)(\.0*)?\s*$", r"\1")
+            known = [str(value).lower() if kind is bool else str(value) for value in known]
+        elif kind is str:
             array = pc.cast(array, pa.string())
-        nulls = _is_missing(array, ("",) if "" not in known else ())
+        elif kind is int and pa.types.is_boolean(array.type):
+            array = pc.cast(array, pa.int8())
+        texts = MISSING_NUMBERS if kind is int else ("",)
+        nulls = _is_missing(array, [text for text in texts if text not in self.labels])
         try:
             codes = pc.index_in(array, value_set=pa.array(known).cast(array.type))
         except pa.ArrowInvalid:  # for example the value 300 in a column of 8-bit numbers
-            wide = pa.float64() if pa.types.is_floating(array.type) else pa.int64()
-            codes = pc.index_in(pc.cast(array, wide), value_set=pa.array(known).cast(wide))
+            exact = pa.types.is_integer(array.type) and array.type != pa.uint64()
+            wide = pa.int64() if exact else pa.float64()
+            codes = pc.index_in(array.cast(wide, safe=False), value_set=pa.array(known).cast(wide, safe=False))
         found = codes.is_valid().to_numpy(zero_copy_only=False)
         codes = codes.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
         return _place(self, array, codes, nulls, stray=~found & ~nulls)
 
     def decode(self, codes: np.ndarray, rng: np.random.Generator) -> pa.Array:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
-        labels = pa.array([*self.labels, None] if self.missing else list(self.labels))
-        return _restore(labels.take(pa.array(codes)), self.output_dtype)
+        labels = pa.array(list(self.labels))
+        places = pa.array(codes.astype(np.int32), mask=codes >= len(labels))
+        if self.output_dtype == "category":
+            return pa.DictionaryArray.from_arrays(places, labels, ordered=self.ordered)
+        return pc.cast(labels.take(places), _arrow_type(self.output_dtype), safe=False)
+
+    def _survives(self) -> bool:
+        """Whether every value is the same after a way out and in."""
+        import pyarrow as pa
+
+        plain = replace(self, dtype="", other=None, values=self.labels)
+        codes = np.arange(len(self.labels))
+        try:
+            out = self.decode(codes, np.random.default_rng(0))
+            back = plain.encode(out.dictionary_decode() if pa.types.is_dictionary(out.type) else out)
+        except (pa.ArrowException, InputError):
+            return False
+        return np.array_equal(back, codes)
 
     def to_dict(self) -> dict[str, Any]:
         out: dict[str, Any] = {"name": self.name, "type": "categorical", "values": list(self.values)}
@@ -144,7 +174,7 @@ class Numeric:
 
     def __post_init__(self) -> None:
         where = f"column {self.name!r}"
-        good = len(self.edges) >= 2 and all(map(math.isfinite, self.edges))
+        good = len(self.edges) >= 2 and all(-WIDEST <= e <= WIDEST for e in self.edges)
         good = good and all(a < b for a, b in zip(self.edges, self.edges[1:], strict=False))
         check(good, where, list(self.edges), "must have finite, increasing bin edges, two or more",
               "sort them, and use clip = true for open ends")  # fmt: skip
@@ -152,8 +182,11 @@ class Numeric:
         check(whole, where, list(self.edges), "must have whole bin edges, being integer", "round the edges")
         known = ("midpoint", "uniform")
         check(self.decode_as in known, f"{where}: decode", self.decode_as, f"must be one of {known}",
-              nearest(self.decode_as, known))  # fmt: skip
+              nearest(str(self.decode_as), known))  # fmt: skip
         _check_column(self)
+        check(holds_bins(self.output_dtype, self.edges, self.integer), f"{where}: dtype", self.output_dtype,
+              "must be a type of numbers that can fall into every bin of the column",
+              "choose float64, or int64 for an integer column")  # fmt: skip
 
     @property
     def size(self) -> int:
@@ -167,15 +200,18 @@ class Numeric:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        if pa.types.is_string(array.type):
+            array = pc.utf8_trim_whitespace(array)
         nulls = _is_missing(array, MISSING_NUMBERS)
         array = pc.if_else(pa.array(nulls), pa.scalar(None, array.type), array)
         try:
             numbers = pc.cast(array, pa.float64(), safe=False)
         except pa.ArrowInvalid:
-            value = next(v for v in array.to_pylist() if v is not None and not _is_number(v))
+            value = next(v.as_py() for v in array if not _is_number(v))
             rule, hint = "must hold numbers", "correct the file or make the column categorical"
             raise InputError(f"column {self.name!r}", value, rule, hint) from None
-        x = numbers.fill_null(self.edges[0]).to_numpy(zero_copy_only=False)
+        nulls = _is_missing(numbers, ())  # NaN is written in many ways
+        x = np.where(nulls, self.edges[0], numbers.to_numpy(zero_copy_only=False))
         edges = np.asarray(self.edges)
         bins = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
         stray = np.zeros(len(x), bool) if self.clip else (x < edges[0]) | (x > edges[-1])
@@ -186,6 +222,7 @@ class Numeric:
 
     def decode(self, codes: np.ndarray, rng: np.random.Generator) -> pa.Array:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         edges = np.asarray(self.edges, dtype=np.float64)
         bins = len(edges) - 1
@@ -198,8 +235,11 @@ class Numeric:
             x = np.minimum(low + np.floor(u * (high - low + 1)), high)
         else:
             u = rng.random(len(codes)) if self.decode_as == "uniform" else 0.5
-            x = np.minimum(low + u * (high - low), np.nextafter(high, low))
-        return _restore(pa.array(x, mask=nulls), self.output_dtype)
+            x = low + u * (high - low)
+            if self.output_dtype == "float32":  # rounding must not lead out of [low, high)
+                x, low, high = x.astype(np.float32), _float32_above(low), _float32_above(high)
+            x = np.clip(x, low, np.nextafter(high, low))
+        return pc.cast(pa.array(x, mask=nulls), self.output_dtype, safe=False)
 
     def to_dict(self) -> dict[str, Any]:
         edges = [int(e) if self.integer else float(e) for e in self.edges]
@@ -266,7 +306,8 @@ class Schema:
             "write true or false",
         )
         ignore = spec.get("ignore", [])
-        check(isinstance(ignore, list), "schema: ignore", ignore, "must be a list of names", 'write ["name"]')
+        names = isinstance(ignore, list) and all(isinstance(name, str) for name in ignore)
+        check(names, "schema: ignore", ignore, "must be a list of names", 'write ["name"]')
         return cls(tuple(_column(c) for c in spec["column"]), reviewed, tuple(ignore))
 
     def to_toml(self) -> str:
@@ -291,7 +332,7 @@ class Schema:
               "draft one with `pointillist schema DATA`")  # fmt: skip
         try:
             spec = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
             raise InputError("schema", str(path), f"must be valid TOML ({error})", "correct the file") from None
         return cls.from_dict(spec)
 
@@ -342,7 +383,7 @@ def _check_column(column: Column) -> None:
     check(column.size >= 2, where, column.size, "must have at least two values",
           "drop the column, or list every value that it could take")  # fmt: skip
     check(column.dtype in ("", *DTYPES), f"{where}: dtype", column.dtype, f"must be one of {DTYPES}",
-          nearest(column.dtype, DTYPES))  # fmt: skip
+          nearest(str(column.dtype), DTYPES))  # fmt: skip
 
 
 def _common(column: Column) -> dict[str, Any]:
@@ -387,19 +428,38 @@ def _place(column: Column, array: pa.Array, codes: np.ndarray, nulls: np.ndarray
     return codes.astype(code_dtype(column.size))
 
 
-def _restore(array: pa.Array, dtype: str) -> pa.Array:
+def _arrow_type(dtype: str) -> Any:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    if dtype == "category":
-        return array.dictionary_encode()
-    return pc.cast(array, {"bool": pa.bool_(), "string": pa.string()}.get(dtype) or dtype, safe=False)
+    return {"bool": pa.bool_(), "string": pa.string()}.get(dtype) or dtype
 
 
-def _is_number(value: Any) -> bool:
+def holds_bins(dtype: str, edges: Sequence[float], integer: bool) -> bool:
+    """Whether numbers of a type can fall into every bin, and into no other for their rounding."""
+    if dtype not in NUMBERS:
+        return False
+    kind = np.dtype(dtype)
+    if kind.kind != "f":
+        limits = np.iinfo(kind)
+        return integer and int(limits.min) <= edges[0] and edges[-1] <= int(limits.max)
+    digits = np.finfo(kind)
+    if max(map(abs, edges)) > (2.0 ** (digits.nmant + 1) if integer else float(digits.max)):
+        return False
+    return kind.itemsize == 8 or bool(np.all(np.diff(_float32_above(np.asarray(edges, float))) > 0))
+
+
+def _float32_above(x: np.ndarray) -> np.ndarray:
+    """The smallest 32-bit numbers that are not below ``x``."""
+    near = x.astype(np.float32)
+    return np.where(near < x, np.nextafter(near, np.float32(np.inf)), near)
+
+
+def _is_number(value: pa.Scalar) -> bool:
+    import pyarrow as pa
+
     try:
-        float(value)
-    except ValueError:
+        value.cast(pa.float64())
+    except pa.ArrowInvalid:
         return False
     return True
 

@@ -21,7 +21,7 @@ __all__ = ["Table", "as_arrow", "read_file", "to_arrow", "write_file"]
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Table:
     """Rows as integer codes, one array per column, each in the smallest unsigned type."""
 
@@ -41,6 +41,9 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.codes[0])
+
+    def __repr__(self) -> str:  # no values: a log or a traceback may show it
+        return f"Table({', '.join(self.domain.names)})"
 
     @property
     def domain(self) -> Domain:
@@ -101,12 +104,18 @@ def as_arrow(data: Any) -> pa.Table:
 
     if isinstance(data, pa.Table):
         return data
-    if type(data).__module__.partition(".")[0] == "pandas":
-        return pa.Table.from_pandas(data, preserve_index=False)
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data)
+    shown = Shown(type(data).__name__)
+    try:
+        if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
+            _check_names([str(name) for name in data.columns])
+            return pa.Table.from_pandas(data, preserve_index=False)
+        if hasattr(data, "__arrow_c_stream__"):
+            return pa.table(data)
+    except pa.ArrowException as error:  # for example numbers and texts in one column
+        rule = f"must have columns of one kind each ({_one_line(error)})"
+        raise InputError("table", shown, rule, "convert the column to texts or to numbers") from None
     rule = "must be a pandas, polars or Arrow table, or a pointillist.Table"
-    raise InputError("table", Shown(type(data).__name__), rule, "convert it to one of these")
+    raise InputError("table", shown, rule, "convert it to one of these")
 
 
 def to_arrow(data: Any) -> pa.Table:
@@ -114,9 +123,13 @@ def to_arrow(data: Any) -> pa.Table:
     import pyarrow as pa
 
     table = as_arrow(data)
-    twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
-    check(not twice, "column names", twice, "must be different", "rename the repeated columns")
+    _check_names(table.column_names)
     return pa.table({name: _plain(name, table.column(name)) for name in table.column_names})
+
+
+def _check_names(names: Sequence[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    check(not twice, "column names", twice, "must be different", "rename the repeated columns")
 
 
 def _plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -146,19 +159,26 @@ def read_file(path: str | Path) -> pa.Table:
     path = Path(path)
     check(path.exists(), "data", str(path), "must be an existing file or the name of a dataset",
           "check the path, or see `pointillist methods --datasets`")  # fmt: skip
-    check(path.is_file() and path.name.endswith(SUFFIXES), "data", str(path),
-          f"must be a file that ends in {', '.join(SUFFIXES)}", "convert the table to one of these")  # fmt: skip
+    check(path.is_file(), "data", str(path), "must be a file, not a folder", "give the path of one file")
+    check(path.name.endswith(SUFFIXES), "data", str(path), f"must be a file that ends in {', '.join(SUFFIXES)}",
+          "convert the table to one of these")  # fmt: skip
     check(path.stat().st_size > 0, "data", str(path), "must not be an empty file", "check how it was written")
     try:
         if path.name.endswith(".parquet"):
             return parquet.read_table(path)
-        with csv.open_csv(path) as reader:  # ".gz" is unpacked on the way
+        parsing = csv.ParseOptions(newlines_in_values=True)
+        with csv.open_csv(path, parse_options=parsing) as reader:  # ".gz" is unpacked on the way
             names = reader.schema.names
         types = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
-        return csv.read_csv(path, convert_options=types, parse_options=csv.ParseOptions(newlines_in_values=True))
-    except (pa.ArrowInvalid, pa.ArrowException, OSError) as error:
-        reason = " ".join(str(error).split())[:120]
-        raise InputError("data", str(path), f"must be a readable table ({reason})", "check the file") from None
+        return csv.read_csv(path, parse_options=parsing, convert_options=types)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        rule = f"must be a readable table ({_one_line(error)})"
+        raise InputError("data", str(path), rule, "check the file") from None
+
+
+def _one_line(error: Exception) -> str:
+    words = " ".join(str(error).split())[:120]
+    return "".join(letter if letter.isprintable() else "?" for letter in words)
 
 
 def write_file(table: pa.Table, path: str | Path) -> None:

@@ -22,6 +22,9 @@ DOUBLE_CELLS = 10_000_000
 """Up to so many cells the weights are 64-bit numbers, above 32-bit ones (sums run axis by axis, so they stay exact
 to about 1e-6, far below any privacy noise)."""
 
+FLOOR = 1e-30
+"""No weight falls below it: a weight of 0 could never rise again, and smaller numbers are slow to compute with."""
+
 
 @dataclass(frozen=True)
 class Histogram:
@@ -61,20 +64,51 @@ class Histogram:
     def scale_group(self, params: np.ndarray, workload: Workload, group: int, factors: np.ndarray) -> None:
         """Multiply the weights of each cell of a group by its factor, in place."""
         if workload.grouping is Grouping.QUERY:
-            self._view(params, workload, group)[...] *= factors[0]
+            view = self._view(params, workload, group)
+            np.maximum(view * factors[0], FLOOR, out=view)
             return
         shape, kept = _merge(params.shape, workload.marginals[group])
         merged = params.reshape(shape)  # a view: the weights are contiguous
         merged *= factors.astype(params.dtype).reshape([s if k else 1 for s, k in zip(shape, kept, strict=True)])
+        np.maximum(merged, FLOOR, out=merged)
+
+    def rescale(
+        self, params: np.ndarray, workload: Workload, groups: Sequence[int], at: int, factors: np.ndarray,
+        sums: list[np.ndarray], mass: float,
+    ) -> float:  # fmt: skip
+        """Scale the group ``groups[at]`` and bring the ``sums`` of all ``groups`` up to date; returns the new mass.
+
+        A single query changes another one only on the records that satisfy both: only those are summed again.
+        """
+        if workload.grouping is Grouping.MARGINAL:
+            self.scale_group(params, workload, groups[at], factors)
+            sums[:] = self.group_sums(params, workload, groups)
+            return float(sums[at].sum())
+        fixed = self._fixed(workload, groups[at])
+        gain = float(factors[0]) - 1
+        for n, other in enumerate(groups):
+            both = self._fixed(workload, other)
+            if all(both.get(i, y) == y for i, y in fixed.items()):
+                shared = params[self._index(fixed | both)].sum(dtype=np.float64)
+                sums[n] = sums[n] + gain * shared
+        before = float(sums[at][0]) / float(factors[0])
+        self.scale_group(params, workload, groups[at], factors)
+        return mass + gain * before
+
+    def _fixed(self, workload: Workload, query: int) -> dict[int, int]:
+        """The attributes that a query fixes, with their values."""
+        group = workload.group(query)
+        values = workload.values(group.marginal, group.cells.start)
+        return dict(zip(workload.marginals[group.marginal], values, strict=True))
+
+    def _index(self, fixed: Mapping[int, int]) -> tuple[Any, ...]:
+        """The index of a strided view: one value per fixed attribute, all values of the others."""
+        return (*(fixed.get(i, slice(None)) for i in range(len(self.domain))), ...)
 
     def _view(self, params: np.ndarray, workload: Workload, query: int) -> np.ndarray:
         """The weights of the records that satisfy a query: a strided view."""
-        group = workload.group(query)
-        at: list[Any] = [slice(None)] * params.ndim
-        values = workload.values(group.marginal, group.cells.start)
-        for attribute, value in zip(workload.marginals[group.marginal], values, strict=True):
-            at[attribute] = value
-        return params[(*at, ...)]  # an array even where the query fixes every attribute
+        view: np.ndarray = params[self._index(self._fixed(workload, query))]
+        return view
 
     def sample(self, rng: np.random.Generator, params: np.ndarray, rows: int) -> tuple[np.ndarray, ...]:
         """Stratified draws: row i comes from the i-th of ``rows`` equal slices of the distribution function.

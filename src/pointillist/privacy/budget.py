@@ -18,47 +18,70 @@ from scipy.optimize import brentq
 from pointillist.data.neighbours import Relation
 from pointillist.errors import check
 
-__all__ = ["Budget", "delta_of", "epsilon_of", "rho_of"]
+__all__ = ["Budget", "delta_of", "epsilon_of", "log_delta_of", "rho_of"]
 
 MARGIN = 1e-9
-"""Relative margin by which roots are moved to the safe side; far above the root finder's tolerance."""
+"""Relative step by which a root is moved to the safe side until the promise holds."""
+
+
+def log_delta_of(rho: float, epsilon: float) -> float:
+    """The logarithm of the smallest known delta for which rho-zCDP implies (epsilon, delta)-DP.
+
+    Written in b = alpha - 1, with ln(1 - 1/alpha) = ln b - ln(1 + b), which does not cancel near alpha = 1. Every
+    b > 0 gives a valid bound, so an inexact root costs tightness, never privacy.
+    """
+    if rho == 0:
+        return -math.inf
+
+    def slope(log_b: float) -> float:
+        b = math.exp(log_b)
+        return (2 * b + 1) * rho - epsilon + log_b - math.log1p(b)
+
+    low, high = -1.0, 1.0
+    while slope(low) > 0:
+        low *= 2
+    while slope(high) < 0:
+        high *= 2
+    b = math.exp(brentq(slope, low, high, xtol=1e-13, rtol=1e-14))
+    log_delta = b * ((1 + b) * rho - epsilon) - math.log(b) + (1 + b) * (math.log(b) - math.log1p(b))
+    return min(log_delta, 0.0)
 
 
 def delta_of(rho: float, epsilon: float) -> float:
     """The smallest known delta for which rho-zCDP implies (epsilon, delta)-DP."""
-    if rho == 0:
-        return 0.0
-
-    def slope(alpha: float) -> float:
-        return (2 * alpha - 1) * rho - epsilon + math.log1p(-1 / alpha)
-
-    low = 1.0 + 1e-12
-    high = (epsilon + 1) / (2 * rho) + 2  # the slope is positive there
-    while slope(high) < 0:
-        high *= 2
-    alpha = brentq(slope, low, high, xtol=1e-14, rtol=1e-14) if slope(low) < 0 else low
-    # Any alpha > 1 gives a valid bound, so an inexact root costs tightness, never privacy.
-    log_delta = (alpha - 1) * (alpha * rho - epsilon) - math.log(alpha - 1) + alpha * math.log1p(-1 / alpha)
-    return min(1.0, math.exp(min(log_delta, 0.0)))
+    return math.exp(log_delta_of(rho, epsilon))
 
 
 def epsilon_of(rho: float, delta: float) -> float:
     """The smallest known epsilon for which rho-zCDP implies (epsilon, delta)-DP."""
-    if rho == 0 or delta_of(rho, 0.0) <= delta:
+    log_delta = math.log(delta)
+    if rho == 0 or log_delta_of(rho, 0.0) <= log_delta:
         return 0.0
-    high = rho + 2 * math.sqrt(rho * math.log(1 / delta)) + 1e-12  # the looser closed form bounds it
-    root = brentq(lambda e: math.log(max(delta_of(rho, e), 1e-300)) - math.log(delta), 0.0, high, xtol=1e-14)
-    return float(root * (1 + MARGIN))
+    high = rho + 2 * math.sqrt(-rho * log_delta) + 1e-12  # the looser closed form bounds it
+    epsilon = float(brentq(lambda e: log_delta_of(rho, e) - log_delta, 0.0, high, xtol=1e-300, rtol=1e-14))
+    while log_delta_of(rho, epsilon) > log_delta:
+        epsilon = epsilon * (1 + MARGIN)
+    return epsilon
 
 
 def rho_of(epsilon: float, delta: float) -> float:
     """The largest known rho for which rho-zCDP implies (epsilon, delta)-DP."""
-    high = epsilon + 1.0
-    while delta_of(high, epsilon) < delta:
-        high *= 2
     log_delta = math.log(delta)
-    root = brentq(lambda r: math.log(max(delta_of(r, epsilon), 1e-300)) - log_delta, 0.0, high, xtol=1e-18, rtol=1e-14)
-    return float(root * (1 - MARGIN))
+
+    def excess(log_rho: float) -> float:
+        return log_delta_of(math.exp(log_rho), epsilon) - log_delta
+
+    # Above: delta = 1 is reached for large rho. Below: the closed form epsilon = rho + 2 sqrt(rho ln(1/delta)).
+    high = math.log(epsilon + 1.0)
+    while excess(high) < 0:
+        high += 1.0
+    low = min(high - 1, 2 * math.log(epsilon) - math.log(8 * (epsilon - log_delta)))
+    while excess(low) > 0:
+        low -= 1.0
+    rho = math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14))
+    while log_delta_of(rho, epsilon) > log_delta:
+        rho = rho * (1 - MARGIN)
+    return rho
 
 
 @dataclass(frozen=True)

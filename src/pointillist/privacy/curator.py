@@ -11,7 +11,7 @@ import numpy as np
 
 from pointillist.data.neighbours import Relation
 from pointillist.data.sources import Source
-from pointillist.errors import Shown, check
+from pointillist.errors import InputError, Shown, check
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.ledger import Entry, Ledger
 from pointillist.privacy.mechanisms import Noise, OpenDPNoise, gaussian_scale, selection_scale
@@ -39,9 +39,12 @@ class Door(Protocol):
         ...
 
     def select(
-        self, estimate: np.ndarray, rule: ScoreRule, rho: float, count: int, taken: Collection[int]
+        self, estimate: np.ndarray, rule: ScoreRule, rho: float, count: int, taken: Collection[int] | None
     ) -> tuple[Pick, ...]:
-        """``count`` picks of badly answered groups outside ``taken``, each for ``rho``."""
+        """``count`` different picks of badly answered groups outside ``taken``, each for ``rho``.
+
+        None as ``taken`` lets any group be picked any number of times.
+        """
         ...
 
     def measure(self, picks: Sequence[Pick], rho: float) -> tuple[tuple[np.ndarray, ...], float]:
@@ -60,7 +63,7 @@ class Curator:
         self.noise: Noise = OpenDPNoise() if noise is None else noise
         self.ledger = Ledger(budget)
         self._source = source
-        self._total: int | None = None
+        self._opened: tuple[int, float] | None = None
 
     @property
     def public_rows(self) -> int | None:
@@ -72,17 +75,23 @@ class Curator:
         return exact_counts(self._source, self.workload)
 
     def open(self) -> tuple[int, float]:
-        """The number of rows: n under replace; a measured count, paid for once, under add-remove."""
-        if self._total is None:
+        """The number of rows (n under replace; a measured count, paid for once, under add-remove) and the rho for
+        the rounds."""
+        if self._opened is None:
             if self.public_rows is not None:
-                self._total = self.public_rows
+                total = self.public_rows
             else:
                 # One row more or less changes the count by 1.
                 rho = self.ledger.limit * TOTAL_SHARE
                 self._charge_gaussian("number of rows", rho, 1)
-                noisy = self.noise.add_gaussian(np.array([self._source.rows]), rho, 1)
-                self._total = max(1, int(noisy[0]))
-        return self._total, self.ledger.left
+                total = max(1, int(self.noise.add_gaussian(np.array([self._source.rows]), rho, 1)[0]))
+            self._opened = total, self.ledger.left
+        return self._opened
+
+    @property
+    def planned_rho(self) -> float:
+        """What the rounds will have, known before anything is spent."""
+        return self.ledger.limit * (1.0 if self.public_rows is not None else 1 - TOTAL_SHARE)
 
     def require_useful(self, measure_rho: float, rounds: int) -> None:
         """Refuse a plan whose measurements would drown in noise; spends nothing."""
@@ -93,13 +102,14 @@ class Curator:
               "use fewer rounds or a larger epsilon")  # fmt: skip
 
     def select(
-        self, estimate: np.ndarray, rule: ScoreRule, rho: float, count: int, taken: Collection[int]
+        self, estimate: np.ndarray, rule: ScoreRule, rho: float, count: int, taken: Collection[int] | None
     ) -> tuple[Pick, ...]:
+        _require_finite(estimate, self.workload.queries)
         total, _ = self.open()
-        rounded = _whole_counts(estimate, total, self.workload.queries)
+        rounded = np.rint(np.clip(estimate, -1.0, 2.0) * total).astype(np.int64)  # public
         free = np.ones(self.workload.groups, bool)
-        free[list(taken)] = False
-        check(int(free.sum()) >= count, "rounds", Shown("more picks"),
+        free[list(taken or ())] = False
+        check(taken is None or int(free.sum()) >= count, "rounds", Shown("more picks"),
               f"must pick at most {self.workload.groups:,} groups, each once",
               "use fewer rounds or picks, or group by query")  # fmt: skip
         sensitivity = rule.sensitivity(self.relation)
@@ -107,10 +117,13 @@ class Curator:
         picks: list[Pick] = []
         for _ in range(count):
             self.ledger.charge(Entry("selection", "exponential mechanism", rho, sensitivity, scale))
-            scores = rule.scores(self.workload, self._counts, rounded, scale)
+            if not picks:
+                scores = rule.scores(self.workload, self._counts, rounded, scale)
+                if scores.shape != (self.workload.groups * rule.candidates_per_group,):
+                    raise ValueError("a score rule must give one score per candidate")
             candidates = np.flatnonzero(np.repeat(free, rule.candidates_per_group))
             pick = rule.decode(int(candidates[self.noise.select(scores[candidates], rho, sensitivity)]))
-            free[pick.group] = False
+            free[pick.group] = taken is None
             picks.append(pick)
         return tuple(picks)
 
@@ -128,9 +141,7 @@ class Curator:
         self.ledger.charge(Entry(label, "discrete Gaussian", rho, math.sqrt(square), scale))
 
 
-def _whole_counts(estimate: np.ndarray, total: int, queries: int) -> np.ndarray:
-    """The estimate as whole counts: public, and checked before anything is charged."""
+def _require_finite(estimate: np.ndarray, queries: int) -> None:
+    """Checked before anything is charged."""
     if estimate.shape != (queries,) or not np.all(np.isfinite(estimate)):
-        raise ValueError(f"an estimate must be {queries} finite answers")
-    whole: np.ndarray = np.rint(np.clip(estimate, -1.0, 2.0) * total).astype(np.int64)
-    return whole
+        raise InputError("estimate", Shown("others"), f"must be {queries:,} finite answers", "use a smaller step")

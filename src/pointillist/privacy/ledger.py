@@ -5,6 +5,7 @@ Sums are exact (fractions of the floating-point charges), so no rounding can hid
 
 from __future__ import annotations
 
+import decimal
 import math
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -47,7 +48,7 @@ class Ledger:
     @property
     def left(self) -> float:
         """What may still be spent, rounded down."""
-        return -_round_up(self._spent - Fraction(self.limit))
+        return minus(self.limit, self._spent)
 
     def charge(self, entry: Entry) -> None:
         """Book ``entry``, or raise :class:`BudgetError` and change nothing."""
@@ -68,15 +69,24 @@ class Ledger:
             count, rho = kinds.get(entry.mechanism, (0, Fraction(0)))
             kinds[entry.mechanism] = (count + 1, rho + Fraction(entry.rho))
         lines = [
-            f"({budget.epsilon:g}, {budget.delta:.3g})-differential privacy, relation {budget.relation.value}: "
+            f"({_shown(budget.epsilon)}, {_shown(budget.delta)})-differential privacy, "
+            f"relation {budget.relation.value}: "
             f"{budget.relation.meaning}{rows}.",
             f"Budget {self.limit:.6g} zCDP (rho), spent {self.spent:.6g}:",
             *(f"  {count:,} x {kind}: {float(rho):.6g}" for kind, (count, rho) in kinds.items()),
         ]
+        if n is not None and budget.delta * n >= 1:
+            lines.append("Warning: delta is not below 1/n, so it allows the values of some person to be published.")
         return "\n".join(lines)
 
     def to_list(self) -> list[dict[str, Any]]:
         return [asdict(entry) for entry in self._entries]
+
+
+def _shown(x: float) -> str:
+    """Four significant digits, rounded up: a statement must not promise more than is kept."""
+    context = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
+    return f"{float(context.create_decimal(decimal.Decimal(repr(x)))):g}"
 
 
 def split(rho: float, parts: int) -> float:
@@ -87,9 +97,9 @@ def split(rho: float, parts: int) -> float:
     return share
 
 
-def minus(rho: float, part: float) -> float:
+def minus(rho: float, part: float | Fraction) -> float:
     """The largest double x with part + x <= rho, exactly."""
-    return -_round_up(Fraction(part) - Fraction(rho))
+    return -_round_up(Fraction(part) - Fraction(rho)) + 0.0  # never -0.0
 
 
 def _round_up(x: Fraction) -> float:

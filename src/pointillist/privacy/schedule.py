@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
 from typing import Protocol
 
 from pointillist.errors import check
 from pointillist.privacy.ledger import minus, split
 
-__all__ = ["EvenSchedule", "Schedule", "Spend", "select_share"]
+__all__ = ["EvenSchedule", "GrowingSchedule", "Schedule", "Spend", "select_share"]
 
 
 @dataclass(frozen=True)
 class Spend:
-    """What one round may spend: on each of its selections, and on each of its measurements."""
+    """What one round may spend: on each of its ``picks`` selections, and on each of its measurements.
+
+    ``select_rho`` 0 draws the picks at random, which is free; None picks every group. ``measure_rho`` 0 measures
+    nothing.
+    """
 
     picks: int
-    select_rho: float
+    select_rho: float | None
     measure_rho: float
 
 
 class Schedule(Protocol):
     """The plan of a run. ``rho`` is what the rounds have in all, ``total`` the public (or noisy) row count."""
 
-    @property
-    def rounds(self) -> int | None:
-        """The number of rounds, where it is known beforehand (for the progress bar)."""
+    def count(self, rho: float, total: int) -> int:
+        """The number of rounds."""
         ...
 
     def spend(self, t: int, rho: float, total: int) -> Spend | None:
@@ -44,20 +50,74 @@ def select_share(alpha: float) -> float:
 
 @dataclass(frozen=True)
 class EvenSchedule:
-    """T rounds of k picks, all with the same budget, split between selecting and measuring by alpha."""
+    """T rounds of k picks, all with the same budget, split between selecting and measuring by alpha.
+
+    Without ``measure`` all of it goes to selecting.
+    """
 
     rounds: int
     picks: int = 1
     alpha: float = 0.5
+    measure: bool = True
 
     def __post_init__(self) -> None:
         check(self.rounds >= 1, "rounds", self.rounds, "must be at least 1", "give for example 50")
         check(self.picks >= 1, "picks", self.picks, "must be at least 1", "give for example 1")
         check(0 < self.alpha < 1, "alpha", self.alpha, "must be above 0 and below 1", "give for example 0.5")
+        check(0.001 <= self.alpha <= 0.999, "alpha", self.alpha, "must leave both parts a share (0.001 .. 0.999)",
+              "give for example 0.5")  # fmt: skip
+
+    def count(self, rho: float, total: int) -> int:
+        return self.rounds
 
     def spend(self, t: int, rho: float, total: int) -> Spend | None:
         if t >= self.rounds:
             return None
         share = split(rho, self.rounds * self.picks)
+        if not self.measure:
+            return Spend(self.picks, share, 0.0)
         select = share * select_share(self.alpha)
         return Spend(self.picks, select, minus(share, select))
+
+
+@dataclass(frozen=True)
+class GrowingSchedule:
+    """s picks in round t = 0, 1, ..., drawn as Pr[q] ∝ exp(eta t (q(P) - q(D))), until the budget would be overrun.
+
+    In counts that is a selection of scale n / (eta t), which costs (eta t / n)^2 / 2; round 0 is uniform and free.
+    """
+
+    eta: float
+    picks: int
+    most_rounds: int
+
+    def __post_init__(self) -> None:
+        check(0 < self.eta < math.inf, "eta", self.eta, "must be a finite number above 0", "give for example 3")
+        check(self.picks >= 1, "samples", self.picks, "must be at least 1", "give for example 50")
+        check(self.most_rounds >= 2, "rounds", self.most_rounds, "must be at least 2, the first one being free",
+              "give for example 100")  # fmt: skip
+
+    def count(self, rho: float, total: int) -> int:
+        rounds = _affordable(self, rho, total)
+        largest = total * math.sqrt(2 * rho / self.picks)
+        check(rounds >= 2, "eta", self.eta,
+              f"must be at most {largest:.4g} for one paid round of {self.picks} samples to fit the budget",
+              "use a smaller eta, fewer samples or a larger epsilon")  # fmt: skip
+        return rounds
+
+    def cost(self, t: int, total: int) -> float:
+        """rho of one selection in round t."""
+        return (self.eta * t / total) ** 2 / 2
+
+    def spend(self, t: int, rho: float, total: int) -> Spend | None:
+        return Spend(self.picks, self.cost(t, total), 0.0) if t < self.count(rho, total) else None
+
+
+@cache
+def _affordable(schedule: GrowingSchedule, rho: float, total: int) -> int:
+    left = Fraction(rho)
+    for t in range(schedule.most_rounds):
+        left -= schedule.picks * Fraction(schedule.cost(t, total))
+        if left < 0:
+            return t
+    return schedule.most_rounds

@@ -14,7 +14,7 @@ import numpy as np
 from pointillist.data.neighbours import Relation
 from pointillist.queries.workload import Grouping, Workload
 
-__all__ = ["MaxError", "Pick", "ScoreRule"]
+__all__ = ["MaxError", "Pick", "ScoreRule", "SignedError"]
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,31 @@ class MaxError:
         errors = workload.max_per_group(np.abs(counts - estimate))
         if not self.prior or workload.grouping is Grouping.MARGINAL:
             return errors
-        offset: np.ndarray = np.rint(scale * np.log(np.maximum(estimate, 0) + 1.0)).astype(np.int64)
+        # The bound keeps the sum inside 64 bits; a scale for which it matters selects at random anyway.
+        offset = np.rint(np.minimum(scale * np.log(np.maximum(estimate, 0) + 1.0), 2.0**61)).astype(np.int64)
         scores: np.ndarray = errors + offset
         return scores
 
     def decode(self, candidate: int) -> Pick:
         return Pick(candidate)
+
+
+@dataclass(frozen=True)
+class SignedError:
+    """n (q(P) - q(D)) for every query and n (q(D) - q(P)) for its negation: tells on which side D errs.
+
+    Sensitivity 1 under both relations, since one person changes a count by at most 1. For single queries only.
+    """
+
+    candidates_per_group = 2
+
+    def sensitivity(self, relation: Relation) -> int:
+        return 1
+
+    def scores(self, workload: Workload, counts: np.ndarray, estimate: np.ndarray, scale: float) -> np.ndarray:
+        errors = counts - estimate
+        both: np.ndarray = np.stack([errors, -errors], axis=1).ravel()
+        return both
+
+    def decode(self, candidate: int) -> Pick:
+        return Pick(candidate // 2, 1 - 2 * (candidate % 2))

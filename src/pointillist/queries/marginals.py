@@ -55,7 +55,7 @@ def parse_workload(
 ) -> Workload:
     """A workload from ``marginals:K`` (all) or ``marginals:K:COUNT[:SEED]`` (a random subset)."""
     kind, *numbers = text.split(":")
-    good = kind == "marginals" and 1 <= len(numbers) <= 3 and all(n.isdecimal() for n in numbers)
+    good = kind == "marginals" and 1 <= len(numbers) <= 3 and all(n.isdecimal() and len(n) < 19 for n in numbers)
     check(
         good,
         "workload",

@@ -1,0 +1,36 @@
+"""Run benchmarks and print their tables; ``--write`` keeps each in benchmarks/results/NAME.md."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+
+NAMES = ("histogram_speed", "histogram_scaling", "histogram_accuracy", "solvers")
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; all by default")
+    parser.add_argument("--write", action="store_true", help="write the tables into benchmarks/results/")
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.names if name not in NAMES]
+    if unknown:
+        parser.error(f"unknown benchmark {unknown[0]!r}; known are {', '.join(NAMES)}")
+    for name in arguments.names or NAMES:
+        text = import_module(f"benchmarks.{name}").run()
+        packages = ", ".join(f"{p} {version(p)}" for p in ("pointillist", "numpy", "scipy", "opendp"))
+        text += f"\nPython {platform.python_version()}, {packages}; {os.cpu_count()} cores ({platform.machine()}).\n"
+        sys.stdout.write(f"\n{text}\n")
+        if arguments.write:
+            RESULTS.mkdir(exist_ok=True)
+            (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

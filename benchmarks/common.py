@@ -1,0 +1,49 @@
+"""What benchmarks share: timing, tables, and one run of a method with its true errors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from pointillist import Table
+from pointillist.algorithms import get_method
+from pointillist.data.sources import TableSource
+from pointillist.evaluation.errors import Errors, compare
+from pointillist.evaluation.report import fractions
+from pointillist.framework import run
+from pointillist.privacy.budget import Budget
+from pointillist.privacy.curator import Curator
+from pointillist.privacy.insecure import InsecureSeededNoise
+from pointillist.queries.workload import Workload
+
+
+def markdown(title: str, header: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> str:
+    """A titled Markdown table."""
+    lines = [f"# {title}", "", f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
+    lines += [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
+    return "\n".join([*lines, "", note]).rstrip() + "\n"
+
+
+def seconds(work: Callable[[], object], repeats: int = 1) -> float:
+    """The best time of several calls."""
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def run_method(
+    table: Table, workload: Workload, method: str, settings: Mapping[str, Any], epsilon: float, seed: int
+) -> tuple[Errors, float]:
+    """True errors of a method's model, and its seconds, under seeded noise of the right size."""
+    chosen = get_method(method)
+    algorithm = chosen.algorithm(workload, chosen.configure(settings))
+    budget = Budget(epsilon, 1 / len(table) ** 2)
+    curator = Curator(TableSource(table), workload, budget, InsecureSeededNoise(seed))
+    start = time.perf_counter()
+    params, _ = run(algorithm, curator, seed)
+    elapsed = time.perf_counter() - start
+    return compare(workload, fractions(table, workload), algorithm.family.answers(params, workload)), elapsed

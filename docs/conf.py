@@ -1,0 +1,28 @@
+"""Sphinx: `make docs` builds the pages into site/ and takes every warning for an error."""
+
+import re
+from importlib import metadata
+from typing import Any
+
+project = "Pointillist"
+author = "The Pointillist developers"
+release = version = metadata.version("pointillist")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+myst_heading_anchors = 3
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_member_order = "bysource"
+
+html_theme = "furo"
+html_title = f"{project} {version}"
+html_show_copyright = False
+
+
+def escape_bars(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """In docstrings |Q| is the size of Q, not a substitution of reStructuredText."""
+    lines[:] = [re.sub(r"\|(\w+)\|", r"\\|\1\\|", line) for line in lines]
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-process-docstring", escape_bars)

@@ -1,0 +1,79 @@
+"""Empirical distributions: lists of records, each with a weight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from pointillist.data.domain import Domain
+from pointillist.queries.workload import Workload
+
+__all__ = ["RecordList", "Records"]
+
+
+@dataclass(frozen=True)
+class Records:
+    """m records (codes, m x d) and their weights, which sum to 1; m = 0 stands for the uniform distribution."""
+
+    codes: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def even(cls, codes: np.ndarray) -> Records:
+        return cls(codes, np.full(len(codes), 1 / max(len(codes), 1)))
+
+
+@dataclass(frozen=True)
+class RecordList:
+    """Lists of records over a domain of any size; starts with none."""
+
+    domain: Domain
+
+    @staticmethod
+    def fits(domain: Domain) -> bool:
+        return True
+
+    @staticmethod
+    def memory(domain: Domain) -> int:
+        """Bytes of one record."""
+        return 8 * len(domain)
+
+    def init(self, rng: np.random.Generator) -> Records:
+        return Records.even(np.zeros((0, len(self.domain)), np.int64))
+
+    def answers(self, params: Records, workload: Workload) -> np.ndarray:
+        parts = []
+        for marginal in workload.marginals:
+            cells = self.domain.cells_of(marginal)
+            if len(params.codes) == 0:
+                parts.append(np.full(cells, 1 / cells))
+                continue
+            keys = np.ravel_multi_index(params.codes[:, marginal].T, self.domain.shape(marginal))
+            parts.append(np.bincount(keys, params.weights, minlength=cells))
+        return np.concatenate(parts)
+
+    def sample(self, rng: np.random.Generator, params: Records, rows: int) -> tuple[np.ndarray, ...]:
+        """Stratified draws: each record appears its expected number of times, up to one at either end."""
+        if len(params.codes) == 0:
+            return tuple(rng.integers(size, size=rows) for size in self.domain.sizes)
+        cumulative = np.cumsum(params.weights)
+        points = (np.arange(rows) + rng.random(rows)) / rows * cumulative[-1]
+        chosen = np.minimum(np.searchsorted(cumulative, points, side="right"), len(cumulative) - 1)
+        rng.shuffle(chosen)
+        return tuple(params.codes[chosen].T)
+
+    def mix(self, first: Records, second: Records, weight: float) -> Records:
+        """The union, weighted."""
+        kept = [(first, 1 - weight), (second, weight)]
+        parts = [(params, share) for params, share in kept if share > 0 and len(params.codes)]
+        codes = [params.codes for params, _ in parts]
+        weights = [params.weights * share for params, share in parts]
+        return Records(np.concatenate(codes), np.concatenate(weights)) if parts else first
+
+    def to_arrays(self, params: Records) -> dict[str, np.ndarray]:
+        return {"codes": params.codes, "weights": params.weights}
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> Records:
+        return Records(np.asarray(arrays["codes"]), np.asarray(arrays["weights"]))

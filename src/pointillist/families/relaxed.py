@@ -1,0 +1,116 @@
+"""Mixtures of product distributions: B rows, each with a probability for every value of every attribute.
+
+What makes the rows is a :class:`Model`: free parameters (:mod:`pointillist.families.rows`) or a network
+(:mod:`pointillist.families.generator`). Answers, sampling and saving are the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from pointillist.data.domain import Domain
+from pointillist.queries.workload import Workload
+
+if TYPE_CHECKING:
+    import jax
+
+    from pointillist.queries.relaxed import Plan
+
+__all__ = ["NOISE", "Model", "Params", "Relaxed"]
+
+Params = dict[str, Any]
+"""Named arrays; the entry ``z``, where there is one, is input noise and not trained."""
+
+NOISE = "z"
+
+
+class Model(Protocol):
+    """Parameters to rows."""
+
+    @property
+    def domain(self) -> Domain: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    def init(self, rng: np.random.Generator) -> Params: ...
+
+    def __hash__(self) -> int: ...
+
+    def probabilities(self, params: Params) -> jax.Array:
+        """B x d': one distribution per attribute, side by side."""
+        ...
+
+    def project(self, params: Params) -> Params:
+        """Parameters moved back to where they are allowed, after a gradient step."""
+        ...
+
+
+@dataclass(frozen=True)
+class Relaxed:
+    """The family of mixtures that a model can make."""
+
+    model: Model
+
+    @staticmethod
+    def fits(domain: Domain) -> bool:
+        return True
+
+    @staticmethod
+    def memory(domain: Domain) -> int:
+        """Bytes of one row."""
+        return 4 * sum(domain.sizes)
+
+    @property
+    def domain(self) -> Domain:
+        return self.model.domain
+
+    def init(self, rng: np.random.Generator) -> Params:
+        return self.model.init(rng)
+
+    def answers(self, params: Params, workload: Workload) -> np.ndarray:
+        plan, answer = _answering(self.model, workload.marginals)
+        return plan.to_flat(answer(params))
+
+    def sample(self, rng: np.random.Generator, params: Params, rows: int) -> tuple[np.ndarray, ...]:
+        """Each row of the mixture is used equally often (up to one), its values drawn independently."""
+        probabilities = np.asarray(self.model.probabilities(params), dtype=np.float64)
+        chosen = (np.arange(rows) * len(probabilities) // rows + rng.integers(len(probabilities))) % len(probabilities)
+        rng.shuffle(chosen)
+        codes = []
+        start = 0
+        for size in self.domain.sizes:
+            block = np.clip(probabilities[:, start : start + size], 0, None) + 1e-12
+            cumulative = np.cumsum(block, axis=1)
+            points = rng.random(rows) * cumulative[chosen, -1]
+            codes.append(np.minimum((cumulative[chosen] <= points[:, None]).sum(axis=1), size - 1))
+            start += size
+        return tuple(codes)
+
+    def mix(self, first: Params, second: Params, weight: float) -> Params:
+        """The average of the parameters (not of the distributions)."""
+        return {name: (1 - weight) * first[name] + weight * second[name] for name in first}
+
+    def to_arrays(self, params: Params) -> dict[str, np.ndarray]:
+        return {name: np.asarray(value) for name, value in params.items()}
+
+    def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> Params:
+        import jax.numpy as jnp
+
+        return {name: jnp.asarray(arrays[name]) for name in arrays}
+
+
+@lru_cache(maxsize=16)
+def _answering(model: Model, marginals: tuple[tuple[int, ...], ...]) -> tuple[Plan, Any]:
+    """A plan for the marginals and its compiled evaluation."""
+    import jax
+
+    from pointillist.queries.relaxed import Plan
+
+    plan = Plan(Workload(model.domain, marginals))
+    return plan, jax.jit(lambda params: plan.answers(model.probabilities(params)))

@@ -1,0 +1,80 @@
+"""Rows with free parameters: the relaxed synthetic tables of RAP and RAP-softmax."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pointillist.data.domain import Domain
+from pointillist.errors import check
+from pointillist.families.relaxed import Params
+
+if TYPE_CHECKING:
+    import jax
+
+__all__ = ["ClippedRows", "SoftmaxRows", "softmax_per_attribute"]
+
+
+def softmax_per_attribute(logits: jax.Array, domain: Domain) -> jax.Array:
+    """B x d' logits to probabilities: a softmax over the columns of each attribute."""
+    import jax
+    import jax.numpy as jnp
+
+    ends = np.cumsum(domain.sizes)
+    blocks = [jax.nn.softmax(logits[:, end - size : end], axis=1) for size, end in zip(domain.sizes, ends, strict=True)]
+    return jnp.concatenate(blocks, axis=1)
+
+
+@dataclass(frozen=True)
+class SoftmaxRows:
+    """P = sigma(M): any logits M of B x d'. Starts near one shared row, ``spread`` apart."""
+
+    domain: Domain
+    rows: int
+    spread: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_rows(self.rows)
+
+    def init(self, rng: np.random.Generator) -> Params:
+        import jax.numpy as jnp
+
+        logits = self.spread * rng.uniform(-1, 1, (self.rows, sum(self.domain.sizes)))
+        return {"logits": jnp.asarray(logits, jnp.float32)}
+
+    def probabilities(self, params: Params) -> jax.Array:
+        return softmax_per_attribute(params["logits"], self.domain)
+
+    def project(self, params: Params) -> Params:
+        return params
+
+
+@dataclass(frozen=True)
+class ClippedRows:
+    """P = M with M clipped to [-1, 1], as in the first version of RAP: not distributions, and far worse."""
+
+    domain: Domain
+    rows: int
+
+    def __post_init__(self) -> None:
+        _check_rows(self.rows)
+
+    def init(self, rng: np.random.Generator) -> Params:
+        import jax.numpy as jnp
+
+        return {"values": jnp.asarray(rng.uniform(-1, 1, (self.rows, sum(self.domain.sizes))), jnp.float32)}
+
+    def probabilities(self, params: Params) -> jax.Array:
+        values: jax.Array = params["values"]
+        return values
+
+    def project(self, params: Params) -> Params:
+        import jax.numpy as jnp
+
+        return {"values": jnp.clip(params["values"], -1.0, 1.0)}
+
+
+def _check_rows(rows: int) -> None:
+    check(rows >= 1, "rows", rows, "must be at least 1", "give for example 1000")

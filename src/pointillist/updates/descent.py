@@ -1,0 +1,197 @@
+"""Gradient descent on the measurements so far: the update shared by RAP, RAP-softmax, GEM and one-shot.
+
+The whole inner loop of a round is one compiled program; Python runs once per round, not per step. Single queries
+come as index arrays padded to powers of two, so a run of T rounds compiles O(log T) times; whole marginals come as
+targets and weights for all of the workload, so it compiles once. Counts stay exact on the host; what goes to the
+device is in 32 bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pointillist.errors import InputError, check
+from pointillist.families.relaxed import NOISE, Params, Relaxed
+from pointillist.framework import Log
+from pointillist.queries.workload import Grouping, Workload
+
+if TYPE_CHECKING:
+    import jax
+
+__all__ = ["Descent", "Settings"]
+
+MOST_ACTIVE = 100
+"""The threshold loss looks at no more than so many of the largest errors."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a round descends.
+
+    ``threshold``: mean of the absolute errors of at least gamma (half of a running mean of each round's largest
+    error), and the round ends when all are below gamma; otherwise the mean squared error in units of the noise.
+    ``patience``: end after so many steps without a smaller loss (0: never). ``tolerance``: end at this loss.
+    """
+
+    steps: int
+    learning_rate: float
+    cosine: bool = False
+    threshold: bool = False
+    patience: int = 0
+    tolerance: float = 0.0
+    resample: bool = False
+
+    def __post_init__(self) -> None:
+        check(self.steps >= 1, "t_max", self.steps, "must be at least 1", "give for example 100")
+        check(0 < self.learning_rate < np.inf, "learning_rate", self.learning_rate,
+              "must be a finite number above 0", "give for example 0.001")  # fmt: skip
+
+
+class Descent:
+    """The update. Memory: the running mean of the largest errors."""
+
+    def __init__(self, family: Relaxed, workload: Workload, settings: Settings) -> None:
+        import jax
+
+        from pointillist.queries.relaxed import Plan
+
+        self.family = family
+        self.workload = workload
+        self.settings = settings
+        self.traces = 0
+        self._plan = Plan(workload) if workload.grouping is Grouping.MARGINAL else None
+        self._fit = jax.jit(self._descend, donate_argnums=0)
+
+    def init(self, params: Params) -> float:
+        return 0.0
+
+    def __call__(self, rng: np.random.Generator, params: Params, memory: float, log: Log) -> tuple[Params, float]:
+        import jax
+
+        data = self._query_data(log) if self._plan is None else self._marginal_data(log)
+        key = jax.random.key(int(rng.integers(2**31)))
+        mean = np.float32(memory if len(log.rounds) > 1 else -1.0)
+        params, stats = self._fit(params, data, key, mean)
+        loss, steps, memory = float(stats["loss"]), int(stats["steps"]), float(stats["mean"])
+        log.notes[-1].update(loss=loss, steps=steps)
+        if not np.isfinite(loss):
+            raise InputError("loss", loss, "must stay finite", "use a smaller learning_rate")
+        return params, memory
+
+    def _query_data(self, log: Log) -> dict[str, Any]:
+        """Columns, targets and weights of the measured queries, padded with entries of weight 0."""
+        from pointillist.queries.relaxed import columns_of
+
+        measured = log.measurements
+        columns = columns_of(self.workload, np.array([m.group for m in measured]))
+        size = max(16, 1 << (len(measured) - 1).bit_length())
+        pad = size - len(measured)
+        targets = np.concatenate([log.feasible(m) for m in measured])
+        return {
+            "columns": np.pad(columns, ((0, pad), (0, 0)), constant_values=sum(self.workload.domain.sizes)),
+            "targets": np.pad(targets, (0, pad)).astype(np.float32),
+            "weights": np.pad(np.ones(len(measured)), (0, pad)).astype(np.float32),
+        }
+
+    def _marginal_data(self, log: Log) -> dict[str, Any]:
+        """Targets and weights of every cell of the workload, in node layout; unmeasured cells weigh 0.
+
+        A marginal that was measured several times counts with the mean, weighted by the inverse variances. The
+        weights are inverse variances over the number of measured cells: the loss is the mean squared residual in
+        units of the noise variance, which is about 1 where the fit is as close as the noise.
+        """
+        assert self._plan is not None
+        precision = np.zeros(self.workload.queries)
+        weighted = np.zeros(self.workload.queries)
+        for m in log.measurements:
+            cells = self.workload.group(m.group).flat
+            inverse = (log.total / m.sigma) ** 2
+            precision[cells] += inverse
+            weighted[cells] += inverse * log.fractions(m)
+        measured = precision > 0
+        targets = np.divide(weighted, precision, out=np.zeros_like(weighted), where=measured)
+        return {
+            "targets": self._plan.from_flat(targets),
+            "weights": self._plan.from_flat(precision / measured.sum()),
+        }
+
+    def _errors(self, params: Params, data: dict[str, Any]) -> list[jax.Array]:
+        from pointillist.queries.relaxed import query_answers
+
+        rows = self.family.model.probabilities(params)
+        if self._plan is None:
+            return [(query_answers(rows, data["columns"]) - data["targets"]) * (data["weights"] > 0)]
+        return [a - t for a, t in zip(self._plan.answers(rows), data["targets"], strict=True)]
+
+    def _descend(
+        self, params: Params, data: dict[str, Any], key: jax.Array, mean: jax.Array
+    ) -> tuple[Params, dict[str, jax.Array]]:
+        import jax
+        import jax.numpy as jnp
+        import optax
+
+        self.traces += 1
+        settings, model = self.settings, self.family.model
+        rate: Any = settings.learning_rate
+        if settings.cosine:
+            rate = optax.cosine_decay_schedule(settings.learning_rate, settings.steps)
+        optimizer = optax.adam(rate)
+        noise = {NOISE: params[NOISE]} if NOISE in params else {}
+        trained = {name: value for name, value in params.items() if name != NOISE}
+
+        def loss_of(trained: Params, noise: Params, gamma: jax.Array) -> tuple[jax.Array, jax.Array]:
+            errors = self._errors(trained | noise, data)
+            if settings.threshold:
+                return _threshold_loss(errors[0], gamma)
+            weights = data["weights"] if self._plan is not None else [data["weights"]]
+            squared = [jnp.sum(w * e * e) for w, e in zip(weights, errors, strict=True)]
+            return sum(squared[1:], squared[0]), jnp.float32(jnp.inf)
+
+        if settings.threshold:
+            largest = jnp.max(jnp.abs(self._errors(params, data)[0]))
+            mean = jnp.where(mean < 0, largest, 0.5 * mean + 0.5 * largest)
+        gamma = mean / 2
+
+        def step(state: dict[str, Any]) -> dict[str, Any]:
+            key, noise = state["key"], state["noise"]
+            if settings.resample:
+                key, draw = jax.random.split(key)
+                noise = {NOISE: jax.random.normal(draw, noise[NOISE].shape)}
+            value_and_grad = jax.value_and_grad(loss_of, has_aux=True)
+            (loss, largest), gradient = value_and_grad(state["trained"], noise, gamma)
+            done = (largest < gamma) if settings.threshold else (loss < settings.tolerance)
+            changes, optimizer_state = optimizer.update(gradient, state["optimizer"], state["trained"])
+            moved = model.project(optax.apply_updates(state["trained"], changes))
+            trained = jax.tree.map(lambda new, old: jnp.where(done, old, new), moved, state["trained"])
+            better = loss < state["best"]
+            stale = jnp.where(better, 0, state["stale"] + 1)
+            done = done | ~jnp.isfinite(loss)
+            if settings.patience:
+                done = done | (stale >= settings.patience)
+            return {
+                "trained": trained, "optimizer": optimizer_state, "noise": noise, "key": key, "loss": loss,
+                "best": jnp.minimum(loss, state["best"]), "stale": stale, "steps": state["steps"] + 1, "done": done,
+            }  # fmt: skip
+
+        start = {
+            "trained": trained, "optimizer": optimizer.init(trained), "noise": noise, "key": key,
+            "loss": jnp.float32(0), "best": jnp.float32(jnp.inf), "stale": jnp.int32(0), "steps": jnp.int32(0),
+            "done": jnp.bool_(False),
+        }  # fmt: skip
+        end = jax.lax.while_loop(lambda s: (s["steps"] < settings.steps) & ~s["done"], step, start)
+        return end["trained"] | end["noise"], {"loss": end["loss"], "steps": end["steps"], "mean": mean}
+
+
+def _threshold_loss(errors: jax.Array, gamma: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The mean of the absolute errors of at least gamma (the largest ones), and the largest error."""
+    import jax
+    import jax.numpy as jnp
+
+    sizes = jnp.abs(errors)
+    fixed = jax.lax.stop_gradient(sizes)
+    bar = jax.lax.top_k(fixed, min(MOST_ACTIVE, len(fixed)))[0][-1]
+    active = (fixed >= jnp.maximum(gamma, bar)).astype(sizes.dtype)
+    return jnp.sum(active * sizes) / jnp.maximum(active.sum(), 1.0), fixed.max()

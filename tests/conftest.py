@@ -1,0 +1,23 @@
+"""Shared set-up: strict numerics wherever JAX is used, and the folder of real datasets."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
+os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture
+def real_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real datasets: from POINTILLIST_DATA, or from ../shared/data; without either the test is skipped."""
+    if "POINTILLIST_DATA" not in os.environ:
+        if not SHARED_DATA.is_dir():
+            pytest.skip("the real datasets are not here: set POINTILLIST_DATA")
+        monkeypatch.setenv("POINTILLIST_DATA", str(SHARED_DATA))

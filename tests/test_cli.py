@@ -1,0 +1,601 @@
+"""The command line: what it does, and for each wrong input the sentence, the exit code and that nothing happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pointillist
+from pointillist import cli
+from pointillist.algorithms import METHODS
+from pointillist.data import datasets
+from pointillist.data.schema import Schema
+from pointillist.privacy.ledger import Entry, Ledger
+from pointillist.release import Release
+
+SCHEMA = """\
+format = 1
+reviewed = true
+
+[[column]]
+name = "sex"
+type = "categorical"
+values = ["f", "m"]
+
+[[column]]
+name = "age"
+type = "numeric"
+edges = [0, 18, 65, 120]
+integer = true
+
+[[column]]
+name = "job"
+type = "categorical"
+values = ["none", "some", "full"]
+
+[[column]]
+name = "kids"
+type = "categorical"
+values = [0, 1, 2]
+"""
+HEAD = "sex,age,job,kids"
+ROWS = ["f,20,none,0", "m,70,some,1", "f,10,full,2", "m,30,full,0"] * 25
+FILES = ["model.npz", "release.json", "synthetic.csv", "synthetic.parquet", "transcript.npz"]
+
+
+class Result(NamedTuple):
+    code: Any
+    out: str
+    err: str
+
+
+Run = Callable[..., Result]
+
+
+def table(*more: str, head: str = HEAD, rows: list[str] = ROWS) -> str:
+    return "\n".join([head, *rows, *more]) + "\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An own working folder with a table and its schema."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("POINTILLIST_DATA", raising=False)
+    (tmp_path / "people.csv").write_text(table())
+    (tmp_path / "people.schema.toml").write_text(SCHEMA)
+    return tmp_path
+
+
+@pytest.fixture
+def run(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command in this process, as its entry point runs it."""
+
+    def go(*arguments: str) -> Result:
+        monkeypatch.setattr(sys, "argv", ["pointillist", *arguments])
+        capsys.readouterr()
+        code: Any = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code or 0
+        return Result(code, *capsys.readouterr())
+
+    return go
+
+
+@pytest.fixture
+def charges(monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
+    """Everything charged to any ledger."""
+    found: list[Entry] = []
+    charge = Ledger.charge
+
+    def spy(ledger: Ledger, entry: Entry) -> None:
+        found.append(entry)
+        charge(ledger, entry)
+
+    monkeypatch.setattr(Ledger, "charge", spy)
+    return found
+
+
+def tree(folder: Path) -> dict[str, bytes | None]:
+    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
+
+
+# --- from a table to figures
+
+
+def test_a_new_user_from_a_csv_to_figures(run: Run, home: Path, charges: list[Entry]) -> None:
+    rng = np.random.default_rng(0)
+    n = 400
+    frame = pd.DataFrame(
+        {
+            "id": [f"p{i}" for i in range(n)],
+            "sex": rng.choice(["f", "m"], n),
+            "age": rng.integers(18, 90, n),
+            "kids": np.where(rng.random(n) < 0.2, np.nan, rng.integers(0, 4, n)),
+            "zip": rng.choice(["01234", "00501"], n),
+        }
+    )
+    frame.to_csv("town.csv", index=False)
+
+    drafted = run("schema", "town.csv")
+    assert drafted.code == 0
+    assert drafted.err == ""
+    lines = drafted.out.splitlines()
+    assert re.fullmatch(r"wrote town\.schema\.toml: 4 columns, [\d,]+ cells", lines[0])
+    assert lines[1:] == [
+        "left out (too many distinct texts): id",
+        "It was drafted from the data: review every value and bin edge, then set reviewed = true and run",
+        "  pointillist synth town.csv --schema town.schema.toml --epsilon 1",
+    ]
+    refused = run("synth", "town.csv", "--epsilon", "1")
+    assert refused.code == 2
+    assert "must be reviewed by a person before use, got reviewed = false" in refused.err
+    assert charges == []
+
+    draft = Path("town.schema.toml")
+    draft.write_text(draft.read_text().replace("reviewed = false", "reviewed = true"))
+    made = run("synth", "town.csv", "--schema", "town.schema.toml", "--epsilon", "1")
+    assert made.code == 0
+    assert re.match(r"\(1, 6\.25\d*e-06\)-differential privacy, relation replace: ", made.out)
+    assert f"wrote {home / 'release'}: 400 synthetic rows, model, transcript, ledger\n" in made.out
+    assert "100% of the budget" in made.err
+    assert len(charges) == 8
+    assert sorted(path.name for path in Path("release").iterdir()) == FILES
+    synthetic = pd.read_csv("release/synthetic.csv", dtype={"zip": str})
+    assert list(synthetic.columns) == ["sex", "age", "kids", "zip"]
+    assert set(synthetic["zip"]) <= {"01234", "00501"}
+    assert synthetic["kids"].isna().any()
+
+    figures = run("evaluate", "town.csv", "release")
+    assert figures.code == 0
+    assert figures.out.startswith("400 rows, 4 marginals, ")
+    assert "the synthetic rows" in figures.out
+    assert "the model" in figures.out
+    assert figures.out.endswith("they are NOT private. Do not publish them with the release.\n")
+
+
+def test_figures_as_json(run: Run) -> None:
+    assert run("synth", "people.csv", "--epsilon", "1").code == 0
+    result = run("evaluate", "people.csv", "release", "--json")
+    assert (result.code, result.err) == (0, "")
+    figures = json.loads(result.out)
+    assert list(figures) == ["n", "queries", "rows", "model"]
+    assert (figures["n"], figures["queries"]) == (100, 81)
+    for part in ("rows", "model"):
+        assert list(figures[part]) == ["max", "mean", "rmse", "tvd"]
+        assert all(0 < value < 1 for value in figures[part].values())
+    other = json.loads(run("evaluate", "people.csv", "release", "--json", "--workload", "marginals:1").out)
+    assert other["queries"] == 2 + 3 + 3 + 3
+    rows = json.loads(run("evaluate", "people.csv", "people.csv", "--json").out)
+    zero = {"max": 0.0, "mean": 0.0, "rmse": 0.0, "tvd": 0.0}
+    assert rows == {"n": 100, "queries": 81, "rows": zero}
+    synthetic = json.loads(run("evaluate", "people.csv", "release/synthetic.csv", "--json").out)
+    assert synthetic == {"n": 100, "queries": 81, "rows": figures["rows"]}
+
+
+def test_every_option_of_synth(run: Run, home: Path) -> None:
+    result = run(
+        "synth", "people.csv", "--schema", "people.schema.toml", "--epsilon", "2", "--delta", "1e-5",
+        "--relation", "add-remove", "--method", "mwem", "--workload", "marginals:2:3:1", "--group", "query",
+        "--rounds", "5", "--rows", "17", "--seed", "9", "--set", "alpha=0.3", "--set", "past=false",
+        "--out", "deep/er", "--insecure-noise-seed", "4",
+    )  # fmt: skip
+    assert result.code == 0
+    assert result.out.startswith("NOT PRIVATE: made with INSECURE seeded noise (seed 4)")
+    release = Release.load(home / "deep" / "er")
+    spec = release.spec
+    assert (spec["rows"], spec["seed"], spec["private"]) == (17, 9, False)
+    parameters = spec["method"]["parameters"]
+    assert (parameters["rounds"], parameters["alpha"], parameters["past"]) == (5, 0.3, False)
+    privacy = spec["privacy"]
+    assert (privacy["epsilon"], privacy["delta"], privacy["relation"]) == (2.0, 1e-5, "add-remove")
+    assert (len(release.workload.marginals), release.workload.grouping.value) == (3, "query")
+    assert len(release.log.rounds) == 5
+
+
+def test_force_overwrites(run: Run, home: Path) -> None:
+    assert run("synth", "people.csv", "--epsilon", "1").code == 0
+    before = tree(home)
+    assert run("synth", "people.csv", "--epsilon", "1").code == 2
+    assert tree(home) == before
+    assert run("synth", "people.csv", "--epsilon", "1", "--rows", "7", "--force").code == 0
+    assert len(Release.load("release").table) == 7
+    assert sorted(p.name for p in home.iterdir()) == ["people.csv", "people.schema.toml", "release"]
+    assert run("schema", "people.csv").code == 2
+    assert Schema.load("people.schema.toml").reviewed
+    assert run("schema", "people.csv", "--force").code == 0
+    assert not Schema.load("people.schema.toml").reviewed
+
+
+def test_the_demo(run: Run, home: Path) -> None:
+    result = run("demo")
+    assert result.code == 0
+    for line in ("The demo: a fictional town of 20,000 people", "differential privacy", "independent columns"):
+        assert line in result.out
+    assert sorted(path.name for path in (home / "demo").iterdir()) == FILES
+    figures = run("evaluate", "demo", "demo", "--json")  # the folder does not hide the dataset of that name
+    assert json.loads(figures.out)["n"] == 20_000
+
+
+def test_lists(run: Run) -> None:
+    methods = run("methods")
+    assert methods.code == 0
+    assert all(name in methods.out for name in METHODS)
+    assert "…" not in methods.out  # nothing is cut off
+    listed = run("methods", "--datasets")
+    assert all(name in listed.out for name in datasets.NAMES)
+    assert run("version").out.strip() == pointillist.__version__
+
+
+def test_the_schema_of_a_dataset(run: Run) -> None:
+    result = run("schema", "demo", "--out", "d.toml")
+    assert result.code == 0
+    assert "drafted" not in result.out
+    assert Schema.load("d.toml") == datasets.load("demo").schema
+
+
+# --- as a true process
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    code = "from pointillist.cli import main; main()"
+    environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"}
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=environment | {"PYTHONIOENCODING": "utf-8"},
+    )
+
+
+def test_exit_codes_of_a_process(home: Path) -> None:
+    good = command("synth", "people.csv", "--epsilon", "1")
+    assert (good.returncode, sorted(p.name for p in (home / "release").iterdir())) == (0, FILES)
+    bad = command("synth", "people.csv", "--epsilon", "0", "--out", "second")
+    sentence = "error: epsilon must be a finite number above 0, got 0.0; give for example 1.\n"
+    assert (bad.returncode, bad.stdout, bad.stderr) == (2, "", sentence)
+    usage = command("synth", "people.csv")
+    assert usage.returncode == 2
+    assert "Missing option '--epsilon'" in usage.stderr
+    assert not (home / "second").exists()
+
+
+# --- wrong inputs
+
+GARBAGE = np.random.default_rng(0).integers(0, 256, 5000, dtype=np.uint8).tobytes()
+EDGES = ", ".join(map(str, range(101)))
+WIDE = SCHEMA + "".join(f'\n[[column]]\nname = "x{i}"\ntype = "numeric"\nedges = [{EDGES}]\n' for i in range(5))
+INPUTS: dict[str, str | bytes] = {
+    "empty.csv": "",
+    "less.csv": table(head="sex,age,job", rows=[row.rpartition(",")[0] for row in ROWS]),
+    "more.csv": table(head=HEAD + ",id", rows=[row + ",7" for row in ROWS]),
+    "stranger.csv": table("x,20,none,0"),
+    "oldest.csv": table("f,121,none,0"),
+    "no-age.csv": table("f,,none,0"),
+    "no-sex.csv": table(",20,none,0"),
+    "nan.csv": table("f,nan,none,0"),
+    "word.csv": table("f,old,none,0"),
+    "half.csv": table("f,1.5,none,0"),
+    "one-row.csv": table(rows=ROWS[:1]),
+    "head.csv": table(rows=[]),
+    "twice.csv": table(head="sex,age,sex,kids"),
+    "ragged.csv": table("f,1"),
+    "constant.csv": table(rows=["f,20,none,0"] * 30),
+    "latin.csv": table().encode() + b"f,20,n\xe9,0\n",
+    "book.xlsx": "PK",
+    "noise.csv": GARBAGE,
+    "noise.csv.gz": GARBAGE,
+    "noise.parquet": GARBAGE,
+    "wide.csv": table(head=HEAD + ",x0,x1,x2,x3,x4", rows=[row + ",1,2,3,4,5" for row in ROWS]),
+    "wide.toml": WIDE,
+    "broken.toml": "format = = 1\n",
+    "draft.toml": SCHEMA.replace("reviewed = true", "reviewed = false"),
+    "silent.toml": SCHEMA.replace("reviewed = true\n", ""),
+    "single.toml": SCHEMA.replace('["f", "m"]', '["f"]'),
+    "photos/cat.jpg": "",
+    "folder.csv/x": "",
+}
+MISSING = "must not have missing values, got a missing value; set missing = true in the schema, or fill them."
+STRANGER = "must only hold values of the schema, got {}; correct the table, list the value, or set {}."
+FILE = ("--schema", "people.schema.toml", "--epsilon", "1")
+SYNTH = ("synth", "people.csv", "--epsilon", "1")
+FORM = "must have the form marginals:K[:COUNT[:SEED]] with whole numbers"
+DELTA = "delta must be above 0 and below 1, got {}; give a number well below 1/n, for example 1e-9."
+READABLE = "data must be a readable table ({}), got {!r}; check the file."
+REVIEWED = (
+    "schema {} must be reviewed by a person before use, got reviewed = false; "
+    "check that every value and bin edge in it is public knowledge, then set reviewed = true."
+)
+
+BAD: list[tuple[tuple[str, ...], str]] = [
+    # the table
+    (
+        ("synth", "none.csv", *FILE),
+        "data must be an existing file or the name of a dataset, got 'none.csv'; "
+        "check the path, or see `pointillist methods --datasets`.",
+    ),
+    (("synth", "empty.csv", *FILE), "data must not be an empty file, got 'empty.csv'; check how it was written."),
+    (
+        ("synth", "less.csv", *FILE),
+        "table must have every column of the schema (these are absent), got ['kids']; "
+        "add the columns or take them out of the schema.",
+    ),
+    (
+        ("synth", "more.csv", *FILE),
+        "table must only have columns of the schema (these are not in it), got ['id']; "
+        "drop them, or name them under ignore in the schema.",
+    ),
+    (("synth", "stranger.csv", *FILE), "column 'sex' " + STRANGER.format("'x'", 'other = "..."')),
+    (("synth", "oldest.csv", *FILE), "column 'age' " + STRANGER.format("'121'", "clip = true")),
+    (("synth", "no-age.csv", *FILE), "column 'age' " + MISSING),
+    (("synth", "no-sex.csv", *FILE), "column 'sex' " + MISSING),
+    (("synth", "nan.csv", *FILE), "column 'age' " + MISSING),
+    (
+        ("synth", "word.csv", *FILE),
+        "column 'age' must hold numbers, got 'old'; correct the file or make the column categorical.",
+    ),
+    (
+        ("synth", "half.csv", *FILE),
+        "column 'age' must hold whole numbers, being integer, got 1.5; set integer = false in the schema.",
+    ),
+    (("synth", "one-row.csv", *FILE), "table must have at least 2 rows, got 1 row; give the whole table."),
+    (("synth", "head.csv", *FILE), "table must have rows, got 0 rows; check the file."),
+    (("synth", "twice.csv", *FILE), "column names must be different, got ['sex']; rename the repeated columns."),
+    (
+        ("synth", "ragged.csv", *FILE),
+        READABLE.format("CSV parse error: Expected 4 columns, got 2: f,1", "ragged.csv"),
+    ),
+    (
+        ("synth", "latin.csv", *FILE),
+        READABLE.format("In CSV column #2: CSV conversion error to string: invalid UTF8 data", "latin.csv"),
+    ),
+    (
+        ("synth", "book.xlsx", *FILE),
+        "data must be a file that ends in .csv, .csv.gz, .parquet, got 'book.xlsx'; convert the table to one of these.",
+    ),
+    *(
+        (
+            ("synth", folder, *FILE),
+            f"data must be a file, not a folder, got {folder!r}; give the path of one file.",
+        )
+        for folder in ("photos", "folder.csv")
+    ),
+    (
+        (
+            "synth",
+            "wide.csv",
+            "--schema",
+            "wide.toml",
+            "--epsilon",
+            "1",
+            "--method",
+            "mwem",
+            "--workload",
+            "marginals:1",
+        ),
+        "domain must be small enough for a histogram, as mwem needs, "
+        "got 540,000,000,000 cells (2,160.0 GB of weights); use ...",
+    ),
+    *(
+        (("synth", name, *FILE), f"data must be a readable table (...), got {name!r}; check the file.")
+        for name in ("noise.csv", "noise.csv.gz", "noise.parquet")
+    ),
+    (
+        ("synth", "demo", *FILE),
+        "schema must not be given with a named dataset, which brings its own, got 'people.schema.toml'; "
+        "leave --schema out.",
+    ),
+    (
+        ("synth", "adult", "--epsilon", "1"),
+        "POINTILLIST_DATA must name the folder that holds adult/adult.csv.gz, got no value; "
+        "set this environment variable (docs/datasets.md says where the files come from).",
+    ),
+    # the schema
+    (
+        ("synth", "less.csv", "--epsilon", "1"),
+        "schema must be given for a file (no less.schema.toml found), got none; "
+        "draft one with `pointillist schema less.csv`, review it, and run again.",
+    ),
+    (
+        (*SYNTH, "--schema", "none.toml"),
+        "schema must be an existing file, got 'none.toml'; draft one with `pointillist schema DATA`.",
+    ),
+    (
+        (*SYNTH, "--schema", "broken.toml"),
+        "schema must be valid TOML (Invalid value (at line 1, column 10)), got 'broken.toml'; correct the file.",
+    ),
+    ((*SYNTH, "--schema", "draft.toml"), REVIEWED.format("draft.toml")),
+    ((*SYNTH, "--schema", "silent.toml"), REVIEWED.format("silent.toml")),
+    (
+        (*SYNTH, "--schema", "single.toml"),
+        "column 'sex' must have at least two values, got 1; drop the column, or list every value that it could take.",
+    ),
+    # the budget
+    *(
+        (
+            ("synth", "people.csv", "--epsilon", text),
+            f"epsilon must be a finite number above 0, got {shown}; give for example 1.",
+        )
+        for text, shown in (("0", "0.0"), ("-1", "-1.0"), ("nan", "nan"), ("inf", "inf"))
+    ),
+    (
+        ("synth", "people.csv", "--epsilon", "101"),
+        "epsilon must be at most 100, got 101.0; a larger one promises nothing: give for example 1.",
+    ),
+    *(
+        ((*SYNTH, "--delta", text), DELTA.format(shown))
+        for text, shown in (("0", "0.0"), ("1", "1.0"), ("2", "2.0"), ("nan", "nan"))
+    ),
+    (
+        (*SYNTH, "--relation", "add-remove"),
+        "delta must be given under add-remove, since 1/n^2 would tell n, got None; "
+        "give a number well below 1/n, for example 1e-9.",
+    ),
+    (
+        (*SYNTH, "--relation", "add-remov"),
+        "relation must be one of replace, add-remove, got 'add-remov'; did you mean 'add-remove'.",
+    ),
+    # the method
+    ((*SYNTH, "--rounds", "0"), "rounds must be at least 1, got 0; give for example 50."),
+    (
+        (*SYNTH, "--rounds", "9"),
+        "rounds must pick at most the workload's 4 groups, each once, got 9; "
+        "use fewer rounds or picks, or group by query.",
+    ),
+    (
+        (*SYNTH, "--rounds", "5000000", "--set", "repeat=true"),
+        "rounds must leave each measurement a noise below 100 rows (it would be 15,688), got 5000000; "
+        "use fewer rounds or a larger epsilon.",
+    ),
+    (
+        ("synth", "people.csv", "--epsilon", "1e-4", "--group", "query", "--rounds", "5000000", "--set", "repeat=true"),
+        "rounds must leave each measurement a noise below 100 rows (it would be 12,426,647), got 5000000; "
+        "use fewer rounds or a larger epsilon.",
+    ),
+    ((*SYNTH, "--method", "mwme"), "method must be one of the methods, got 'mwme'; did you mean 'mwem'."),
+    (
+        (*SYNTH, "--set", "round=3"),
+        "parameter of mwem must be one of its parameters, got 'round'; did you mean 'rounds'.",
+    ),
+    ((*SYNTH, "--set", "alpha=x"), "alpha must be a number, got 'x'; write for example alpha=0.5."),
+    ((*SYNTH, "--set", "rounds=2.5"), "rounds must be a whole number, got '2.5'; write for example rounds=50."),
+    ((*SYNTH, "--set", "past=maybe"), "past must be true or false, got 'maybe'; write for example past=true."),
+    *(
+        ((*SYNTH, "--set", text), f"set must have the form KEY=VALUE, got {text!r}; write for example rounds=50.")
+        for text in ("alpha", "=3", "alpha=", "")
+    ),
+    *(
+        (
+            (*SYNTH, "--workload", f"marginals:{k}"),
+            f"workload: K must be in 1 .. 4, the number of attributes, got {k}; use a smaller K.",
+        )
+        for k in (9, 0)
+    ),
+    *(
+        ((*SYNTH, "--workload", text), f"workload {FORM}, got {text!r}; write for example marginals:3.")
+        for text in ("garbage", "")
+    ),
+    (
+        (*SYNTH, "--group", "marginals"),
+        "group must be one of query, marginal, got 'marginals'; did you mean 'marginal'.",
+    ),
+    ((*SYNTH, "--rows", "0"), "rows must be in 1 .. 1,000,000,000, got 0; give for example 1000."),
+    ((*SYNTH, "--seed", "-1"), "seed must be in 0 .. 2^63 - 1, got -1; use 0."),
+    (
+        (*SYNTH, "--insecure-noise-seed", "-1"),
+        "insecure_noise_seed must not be negative, got -1; use 0.",
+    ),
+    # the target
+    (
+        (*SYNTH, "--out", "photos"),
+        "out must not exist already, got '{home}/photos'; "
+        "choose another folder, or overwrite the release with --force.",
+    ),
+    *(
+        (
+            (*SYNTH, "--out", name, "--force"),
+            "out must be a release folder (with release.json) or empty to be overwritten, "
+            f"got '{{home}}/{name}'; choose another folder.",
+        )
+        for name in ("photos", "people.csv")
+    ),
+    (
+        (*SYNTH, "--out", "people.csv/deep/er"),
+        "out must be in a folder that can be written to (not {home}/people.csv), "
+        "got '{home}/people.csv/deep/er'; choose another folder.",
+    ),
+    (
+        ("demo", "--out", "photos"),
+        "out must not exist already, got '{home}/photos'; "
+        "choose another folder, or overwrite the release with --force.",
+    ),
+    # drafts
+    (
+        ("schema", "constant.csv"),
+        "column 'sex' must have at least two values, got 1; "
+        "drop the column from the file, or write its schema by hand.",
+    ),
+    (
+        ("schema", "none.csv"),
+        "data must be an existing file or the name of a dataset, got 'none.csv'; "
+        "check the path, or see `pointillist methods --datasets`.",
+    ),
+    (("schema", "twice.csv"), "column names must be different, got ['sex']; rename the repeated columns."),
+    (("schema", "head.csv"), "table must have rows, got 0 rows; check the file."),
+    (("schema", "ragged.csv"), READABLE.format("CSV parse error: Expected 4 columns, got 2: f,1", "ragged.csv")),
+    (
+        ("schema", "people.csv"),
+        "out must not exist already, got 'people.schema.toml'; choose another file, or overwrite it with --force.",
+    ),
+    *(
+        (
+            ("schema", "people.csv", "--force", "--out", name),
+            f"out must be a file in an existing folder, got {name!r}; make the folder first, or choose another file.",
+        )
+        for name in ("none/x.toml", "photos")
+    ),
+    # figures
+    (
+        ("evaluate", "people.csv", "none"),
+        "synth must be an existing release folder or table, got 'none'; check the path.",
+    ),
+    (
+        ("evaluate", "people.csv", "photos"),
+        "release must be a release folder with release.json in it, got 'photos'; give the folder that synth wrote.",
+    ),
+    (
+        ("evaluate", "people.csv", "less.csv"),
+        "table must have every column of the schema (these are absent), got ['kids']; "
+        "add the columns or take them out of the schema.",
+    ),
+    (
+        ("evaluate", "people.csv", "people.csv", "--workload", "x"),
+        f"workload {FORM}, got 'x'; write for example marginals:3.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
+def test_wrong_inputs(arguments: tuple[str, ...], sentence: str, run: Run, home: Path, charges: list[Entry]) -> None:
+    for name in {name for word in arguments for name in INPUTS if name == word or name.startswith(f"{word}/")}:
+        (home / name).parent.mkdir(exist_ok=True)
+        content = INPUTS[name]
+        (home / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    before = tree(home)
+    result = run(*arguments)
+    assert (result.code, result.out) == (2, "")
+    expected = f"error: {sentence}\n".replace("{home}", str(home.resolve()))
+    if "..." in sentence and '"..."' not in sentence:  # words of another library, or a list of methods
+        start, end = expected.split("...")
+        assert result.err.startswith(start)
+        assert result.err.endswith(end)
+        assert result.err.count("\n") == 1
+        assert result.err.rstrip("\n").isprintable()
+    else:
+        assert result.err == expected
+    assert tree(home) == before
+    assert charges == []
+
+
+def test_another_schema_than_the_release(run: Run, home: Path) -> None:
+    assert run("synth", "people.csv", "--epsilon", "1").code == 0
+    (home / "other.toml").write_text(SCHEMA.replace("18, 65", "20, 65"))
+    result = run("evaluate", "people.csv", "release", "--schema", "other.toml")
+    assert (result.code, result.err) == (
+        2,
+        "error: synth must have the schema of the real table, got 'release'; "
+        "give the table that the release was made from, and leave --schema out.\n",
+    )
+    assert run("evaluate", "people.csv", "release", "--schema", "people.schema.toml").code == 0

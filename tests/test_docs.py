@@ -1,0 +1,210 @@
+"""The pages keep what they say: tables, code, links, commands, the skeleton and the citation."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+import typer
+
+import pointillist
+from pointillist import Grouping, Relation, all_kway
+from pointillist.algorithms import METHODS
+from pointillist.cli import app
+from pointillist.data.datasets import load
+from pointillist.data.sources import TableSource
+from pointillist.framework import Replay, run
+from pointillist.privacy.budget import Budget
+from pointillist.privacy.curator import Curator
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted(DOCS.glob("*.md"))]
+FENCE = re.compile(r"^(?P<indent> *)```(?P<kind>\S*)[^\n`]*\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def blocks(path: Path, *kinds: str) -> list[tuple[int, str]]:
+    """(line, text) of every fenced block of these kinds, without its indentation."""
+    text = path.read_text(encoding="utf-8")
+    return [
+        (text.count("\n", 0, found.start()) + 1, re.sub(rf"(?m)^{found['indent']}", "", found["body"]))
+        for found in FENCE.finditer(text)
+        if found["kind"] in kinds
+    ]
+
+
+def prose(path: Path) -> str:
+    return FENCE.sub("", path.read_text(encoding="utf-8"))
+
+
+def every_page(*pages: Path) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("page", pages or PAGES, ids=name_of)
+
+
+def module_at(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # dataclasses look their module up
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del sys.modules[path.stem]
+    return module
+
+
+def test_the_tables_of_methods_are_up_to_date() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "write_tables.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_stale_table_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = module_at(ROOT / "tools" / "write_tables.py")
+    (tmp_path / "page.md").write_text(f"before\n{tool.BEGIN}\nold\n{tool.END}\nafter\n", encoding="utf-8")
+    monkeypatch.setattr(tool, "ROOT", tmp_path)
+    monkeypatch.setattr(tool, "PAGES", ("page.md",))
+    assert tool.main(["--check"]) == 1
+    assert tool.main([]) == 0
+    assert tool.main(["--check"]) == 0
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert text.startswith("before\n")
+    assert text.endswith("\nafter\n")
+    assert "old" not in text
+    assert all(f"| `{name}` |" in text for name in METHODS)
+
+
+def test_both_pages_show_the_same_table() -> None:
+    tool = module_at(ROOT / "tools" / "write_tables.py")
+    assert all(tool.table() in (ROOT / page).read_text(encoding="utf-8") for page in tool.PAGES)
+
+
+@every_page(*(page for page in PAGES if blocks(page, "python")))
+def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All blocks of a page run in order, in one namespace."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(DOCS)
+    names: dict[str, object] = {"__name__": "page"}
+    for line, code in blocks(page, "python"):
+        exec(compile("\n" * line + code, str(page), "exec"), names)
+    sys.modules.pop("skeleton_algorithm", None)
+
+
+def test_the_readme_shows_a_quickstart() -> None:
+    ((_, code),) = blocks(ROOT / "README.md", "python")
+    assert len([line for line in code.splitlines() if line.strip()]) <= 10
+
+
+@every_page()
+def test_relative_links_resolve(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if not re.match(r"[a-z]+:", target):
+            path, _, anchor = target.partition("#")
+            assert not anchor, f"{target}: link to whole pages only"
+            assert (page.parent / path).exists(), f"{target} does not exist"
+
+
+@every_page()
+def test_files_and_make_targets_that_are_named_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    for target in re.findall(r"(?:^|`)make (?:[A-Z]+=\S+ )?([a-z][a-z-]*)", text, re.MULTILINE):
+        assert target in targets
+    for name in re.findall(r"`([\w./-]+/[\w.-]*\.(?:py|md|toml))`", prose(page)):
+        assert (ROOT / name).exists() or (ROOT / "src" / "pointillist" / name).exists(), name
+
+
+def shown_commands(page: Path) -> Iterator[str]:
+    """Command lines in shell blocks, and commands inside a sentence."""
+    for _, text in blocks(page, "sh", "console", "bash"):
+        yield from (line.partition("#")[0].strip() for line in text.replace("\\\n", " ").splitlines())
+    yield from re.findall(r"`([^`\n]+)`", prose(page))
+
+
+@every_page()
+def test_commands_use_options_that_exist(page: Path) -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for shown in shown_commands(page):
+        if shown.startswith("pointillist "):
+            _, name, *words = shown.split()
+            assert name in commands, shown
+            known = {option for parameter in commands[name].params for option in parameter.opts} | {"--help"}
+            options = {word.partition("=")[0] for word in words if word.startswith("-")}
+            assert options <= known, f"{shown}: {sorted(options - known)}"
+
+
+def test_the_command_check_sees_the_commands() -> None:
+    shown = [line for line in shown_commands(ROOT / "README.md") if line.startswith("pointillist ")]
+    assert {line.split()[1] for line in shown} >= {"schema", "synth", "evaluate", "methods"}
+    assert any("--epsilon" in line for line in shown)
+
+
+@pytest.mark.parametrize("name", pointillist.__all__)
+def test_public_names_are_documented(name: str) -> None:
+    """The page of public names is written from these docstrings."""
+    doc = getattr(pointillist, name).__doc__
+    assert doc
+    assert not doc.startswith(f"{name}("), "a dataclass without a docstring of its own"
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("grouping", list(Grouping))
+def test_the_skeleton_runs_and_replays(grouping: Grouping, relation: Relation) -> None:
+    skeleton = module_at(DOCS / "skeleton_algorithm.py")
+    table = load("demo").project(["district", "age", "occupation", "commute"])
+    workload = all_kway(table.domain, 2, grouping)
+    curator = Curator(TableSource(table), workload, Budget(1.0, 1e-9, relation))
+    algorithm = skeleton.build(workload, skeleton.Parameters(rounds=4))
+    params, log = run(algorithm, curator, seed=3)
+    assert len(log.measurements) == 4
+    assert curator.ledger.spent <= curator.ledger.limit
+    assert np.isfinite(params).all()
+    assert params.sum() == pytest.approx(1)
+    again, _ = run(skeleton.build(workload, skeleton.Parameters(rounds=4)), Replay(log, curator.open()[1]), seed=3)
+    assert np.array_equal(params, again)
+
+
+def test_the_skeleton_learns() -> None:
+    """With a budget so large that noise hardly matters, the measured marginal is met."""
+    skeleton = module_at(DOCS / "skeleton_algorithm.py")
+    table = load("demo").project(["district", "occupation", "commute"])
+    workload = all_kway(table.domain, 2)
+    curator = Curator(TableSource(table), workload, Budget(100.0, 1e-3))
+    algorithm = skeleton.build(workload, skeleton.Parameters(rounds=1))
+    params, log = run(algorithm, curator, seed=0)
+    (measurement,) = log.measurements
+    answers = algorithm.family.answers(params, workload)[workload.group(measurement.group).flat]
+    assert np.abs(answers - log.feasible(measurement)).max() < 1e-3
+
+
+def test_the_citation_is_complete() -> None:
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert "\t" not in text
+    for line in text.splitlines():  # the part of YAML that the file uses
+        assert re.fullmatch(r'(  )*(- )?([a-z-]+:( (".*"|[^":#]+))?|".*")', line), line
+    top = dict(re.findall(r'^([a-z-]+): "?(.*?)"?$', text, re.MULTILINE))
+    assert top["cff-version"] == "1.2.0"
+    assert top["version"] == pointillist.__version__
+    assert top["license"] == "Apache-2.0"
+    assert {"message", "title", "type"} <= top.keys()
+    assert re.search(r"^authors:\n  - name: ", text, re.MULTILINE)
+    reference = text.partition("\nreferences:\n")[2]
+    assert all(f"family-names: {name}\n" in reference for name in ("Liu", "Vietri", "Wu"))
+    assert "Iterative Methods for Private Synthetic Data: Unifying Framework and New Methods" in reference
+
+
+def test_the_changelog_knows_this_version() -> None:
+    assert f"## [{pointillist.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
