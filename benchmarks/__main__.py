@@ -7,11 +7,18 @@ import os
 import platform
 import sys
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-NAMES = ("histogram_speed", "histogram_scaling", "histogram_accuracy", "solvers")
+NAMES = ("histogram_speed", "histogram_scaling", "histogram_accuracy", "solvers", "relaxed_answers", "gem_speed")
 RESULTS = Path(__file__).parent / "results"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def main() -> None:
@@ -24,7 +31,7 @@ def main() -> None:
         parser.error(f"unknown benchmark {unknown[0]!r}; known are {', '.join(NAMES)}")
     for name in arguments.names or NAMES:
         text = import_module(f"benchmarks.{name}").run()
-        packages = ", ".join(f"{p} {version(p)}" for p in ("pointillist", "numpy", "scipy", "opendp"))
+        packages = ", ".join(f"{p} {_version(p)}" for p in ("numpy", "scipy", "opendp", "jax", "torch") if _version(p))
         text += f"\nPython {platform.python_version()}, {packages}; {os.cpu_count()} cores ({platform.machine()}).\n"
         sys.stdout.write(f"\n{text}\n")
         if arguments.write:

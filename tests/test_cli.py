@@ -350,7 +350,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
         ("synth", "half.csv", *FILE),
         "column 'age' must hold whole numbers, being integer, got 1.5; set integer = false in the schema.",
     ),
-    (("synth", "one-row.csv", *FILE), "table must have at least 2 rows, got 1 row; give the whole table."),
+    (("synth", "one-row.csv", *FILE), "table must have at least 2 rows, got 1; give the whole table."),
     (("synth", "head.csv", *FILE), "table must have rows, got 0 rows; check the file."),
     (("synth", "twice.csv", *FILE), "column names must be different, got ['sex']; rename the repeated columns."),
     (

@@ -15,14 +15,16 @@ import pytest
 import typer
 
 import pointillist
-from pointillist import Grouping, Relation, all_kway
+from pointillist import Grouping, InputError, Relation, all_kway
 from pointillist.algorithms import METHODS
+from pointillist.algorithms.parameters import describe
 from pointillist.cli import app
 from pointillist.data.datasets import load
 from pointillist.data.sources import TableSource
 from pointillist.framework import Replay, run
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.curator import Curator
+from pointillist.privacy.schedule import EvenSchedule
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -65,31 +67,73 @@ def module_at(path: Path) -> ModuleType:
     return module
 
 
-def test_the_tables_of_methods_are_up_to_date() -> None:
+def test_the_tables_of_the_registry_are_up_to_date() -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "tools" / "write_tables.py", "--check"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 
 
+def page_with(tool: ModuleType, *names: str) -> str:
+    """A page with an old table for every name."""
+    return (
+        "before\n" + "".join("{}\nOLD TABLE\n{}\nbetween\n".format(*tool.markers(name)) for name in names) + "after\n"
+    )
+
+
 def test_a_stale_table_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool = module_at(ROOT / "tools" / "write_tables.py")
-    (tmp_path / "page.md").write_text(f"before\n{tool.BEGIN}\nold\n{tool.END}\nafter\n", encoding="utf-8")
+    page = tmp_path / "page.md"
+    page.write_text(page_with(tool, "methods", "parameters pep"), encoding="utf-8")
     monkeypatch.setattr(tool, "ROOT", tmp_path)
     monkeypatch.setattr(tool, "PAGES", ("page.md",))
     assert tool.main(["--check"]) == 1
     assert tool.main([]) == 0
     assert tool.main(["--check"]) == 0
-    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     assert text.startswith("before\n")
-    assert text.endswith("\nafter\n")
-    assert "old" not in text
+    assert text.endswith("\nbetween\nafter\n")
+    assert "OLD TABLE" not in text
     assert all(f"| `{name}` |" in text for name in METHODS)
+    assert all(f"| `{name}` |" in text for name, *_ in describe(METHODS["pep"].parameters))
+    page.write_text(text.replace("| `gamma` |", "| `gama` |"), encoding="utf-8")
+    assert tool.main(["--check"]) == 1
+
+
+@pytest.mark.parametrize("names", [(), ("methods", "methods"), ("parameters nobody",)])
+def test_wrong_markers_are_refused(names: tuple[str, ...]) -> None:
+    tool = module_at(ROOT / "tools" / "write_tables.py")
+    with pytest.raises(SystemExit):
+        tool.filled(page_with(tool, *names), "page.md")
+
+
+def test_a_marker_without_its_end_is_refused() -> None:
+    tool = module_at(ROOT / "tools" / "write_tables.py")
+    begin, end = tool.markers("methods")
+    for text in (begin, end, f"{end} {begin}"):
+        with pytest.raises(SystemExit):
+            tool.filled(text, "page.md")
 
 
 def test_both_pages_show_the_same_table() -> None:
     tool = module_at(ROOT / "tools" / "write_tables.py")
-    assert all(tool.table() in (ROOT / page).read_text(encoding="utf-8") for page in tool.PAGES)
+    pages = (ROOT / "README.md", DOCS / "framework.md")
+    assert all(tool.methods_table() in page.read_text(encoding="utf-8") for page in pages)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_a_section(method: str) -> None:
+    """One section with the method's name in its heading and the table of its hyper-parameters."""
+    tool = module_at(ROOT / "tools" / "write_tables.py")
+    sections = re.split(r"(?m)^## ", (DOCS / "methods.md").read_text(encoding="utf-8"))[1:]
+    found = [text for text in sections if re.match(rf"[^\n]*\(`{re.escape(method)}`\)\n", text)]
+    assert len(found) == 1, f"docs/methods.md must have one section with (`{method}`) in its heading"
+    assert all(marker in found[0] for marker in tool.markers(f"parameters {method}"))
+
+
+def test_sections_are_about_methods_that_exist() -> None:
+    headings = re.findall(r"(?m)^## [^\n]*\(`([^`]+)`\)$", (DOCS / "methods.md").read_text(encoding="utf-8"))
+    assert set(headings) <= METHODS.keys()
 
 
 @every_page(*(page for page in PAGES if blocks(page, "python")))
@@ -188,6 +232,14 @@ def test_the_skeleton_learns() -> None:
     (measurement,) = log.measurements
     answers = algorithm.family.answers(params, workload)[workload.group(measurement.group).flat]
     assert np.abs(answers - log.feasible(measurement)).max() < 1e-3
+
+
+def test_the_limits_of_alpha_are_those_of_the_page() -> None:
+    low, high = re.findall(r"alpha must be at least ([\d.]+) and at most ([\d.]+),", prose(DOCS / "framework.md"))[0]
+    for good, bad in ((float(low), float(low) * 0.999), (float(high), float(high) * 1.0001)):
+        EvenSchedule(1, alpha=good)
+        with pytest.raises(InputError):
+            EvenSchedule(1, alpha=bad)
 
 
 def test_the_citation_is_complete() -> None:

@@ -7,7 +7,7 @@ from pointillist.data.draft import draft_schema
 from pointillist.data.neighbours import Relation
 from pointillist.data.schema import Categorical, Numeric, Schema
 from pointillist.data.table import Table
-from pointillist.errors import BudgetError, InputError, PointillistError
+from pointillist.errors import BudgetError, InputError, PointillistError, RunStopped
 from pointillist.queries.marginals import all_kway, random_kway
 from pointillist.queries.workload import Grouping, Workload
 from pointillist.release import Release
@@ -16,6 +16,20 @@ from pointillist.synthesis import synthesize
 __version__ = "0.1.0"
 
 __all__ = [
-    "BudgetError", "Categorical", "Grouping", "InputError", "Numeric", "PointillistError", "Relation", "Release",
-    "Schema", "Table", "Workload", "all_kway", "draft_schema", "random_kway", "synthesize",
-]  # fmt: skip
+    "BudgetError",
+    "Categorical",
+    "Grouping",
+    "InputError",
+    "Numeric",
+    "PointillistError",
+    "Relation",
+    "Release",
+    "RunStopped",
+    "Schema",
+    "Table",
+    "Workload",
+    "all_kway",
+    "draft_schema",
+    "random_kway",
+    "synthesize",
+]

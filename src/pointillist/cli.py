@@ -130,7 +130,7 @@ def demo(out: Out = Path("demo"), force: Force = False) -> None:
     check_target(out, force)
     table = datasets.load("demo")
     screen.print(f"The demo: a fictional town of {len(table):,} people, {len(table.domain)} columns.")
-    with _progress(DEFAULT_METHOD) as progress:
+    with _progress(DEFAULT_METHOD) as progress, _keeping(out):
         release = synthesize(table, epsilon=1.0, progress=progress)
     folder = release.save(out, force)
     _show_release(release, folder)

@@ -20,7 +20,8 @@ from pointillist.privacy.scores import Pick, ScoreRule
 from pointillist.queries.workload import Grouping, Workload
 
 __all__ = [
-    "Algorithm", "Average", "Family", "Last", "Log", "Measurement", "Output", "Replay", "Round", "Update", "run",
+    "Algorithm", "Average", "Family", "Last", "Log", "Measurement", "MovingAverage", "Output", "Replay", "Round",
+    "Update", "run",
 ]  # fmt: skip
 
 P = TypeVar("P")
@@ -154,6 +155,19 @@ class Average:
 
 
 @dataclass(frozen=True)
+class MovingAverage:
+    """H = an exponential moving average of the parameters of the rounds from ``start`` on."""
+
+    beta: float
+    start: int
+
+    def add(self, family: Family[P], so_far: P | None, params: P, t: int) -> P:
+        if so_far is None or t <= self.start:
+            so_far = params
+        return family.mix(so_far, params, 1 - self.beta)
+
+
+@dataclass(frozen=True)
 class Algorithm(Generic[P]):
     """A method: one choice of each part."""
 
@@ -171,9 +185,9 @@ def run(
     """Run the loop. ``seed`` drives post-processing only, never privacy noise."""
     params = algorithm.family.init(np.random.default_rng([seed, 0]))
     total, rho = door.open()
-    rounds = algorithm.schedule.count(rho, total)
     log = Log(door.workload, total)
     try:
+        rounds = algorithm.schedule.count(rho, total)
         result = _rounds(algorithm, door, seed, params, log, rho, lambda done: progress(done, rounds))
     except PointillistError as error:
         raise RunStopped(str(error), log) from error

@@ -145,7 +145,13 @@ def save_stopped(stop: RunStopped, folder: Path) -> Path:
     target = folder.with_name(f"{folder.name}.stopped")
     target.mkdir(parents=True, exist_ok=True)
     _save_arrays(target / TRANSCRIPT, _log_arrays(stop.log))
-    ledger = {"reason": stop.reason, "rho": stop.ledger.limit, "ledger": stop.ledger.to_list()}
+    ledger = {
+        "reason": stop.reason,
+        "rho": stop.ledger.limit,
+        "ledger": stop.ledger.to_list(),
+        "total": stop.log.total,
+        "workload": workload_spec(stop.log.workload),
+    }
     (target / "ledger.json").write_text(json.dumps(ledger, indent=1) + "\n", encoding="utf-8")
     return target
 
@@ -178,7 +184,9 @@ def _log_arrays(log: Log) -> dict[str, np.ndarray]:
     """The transcript as flat arrays: one entry per pick, noisy counts one after the other."""
     picks = [(t, pick.group, pick.sign) for t, entry in enumerate(log.rounds) for pick in entry.picks]
     values = [counts for entry in log.rounds for counts in entry.noisy]
-    return {
+    names = sorted({name for note in log.notes for name in note})
+    notes = {f"note_{name}": np.array([note.get(name, np.nan) for note in log.notes]) for name in names}
+    return notes | {
         "picks": np.array(picks, dtype=np.int64).reshape(-1, 3),
         "sigmas": np.array([entry.sigma for entry in log.rounds]),
         "measured": np.array([bool(entry.noisy) for entry in log.rounds], dtype=bool),
@@ -199,8 +207,14 @@ def _log_of(arrays: Mapping[str, np.ndarray], workload: Workload, total: int) ->
             counts.append(noisy[at : at + flat.stop - flat.start])
             at += flat.stop - flat.start
         log.rounds.append(Round(chosen, tuple(counts), float(sigma), bool(selected)))
+        log.notes.append({})
     if at != len(noisy):
         raise ValueError(f"{TRANSCRIPT} holds {len(noisy):,} noisy counts, {at:,} expected")
+    for name in arrays:
+        if name.startswith("note_"):
+            for note, value in zip(log.notes, arrays[name], strict=True):
+                if not np.isnan(value):
+                    note[name.removeprefix("note_")] = float(value)
     return log
 
 

@@ -66,7 +66,7 @@ def synthesize(
     table.schema.require_reviewed("of the table")
     relation = _relation(relation)
     enough = len(table) >= 2 or relation is not Relation.REPLACE  # where n is private, it decides nothing
-    check(enough, "table", Shown("1 row"), "must have at least 2 rows", "give the whole table")
+    check(enough, "table", Shown(f"{len(table)}"), "must have at least 2 rows", "give the whole table")
     budget = Budget(float(epsilon), _delta(delta, relation, len(table)), relation)
     chosen = get_method(method)
     check(0 <= seed < 2**63, "seed", seed, "must be in 0 .. 2^63 - 1", "use 0")

@@ -28,6 +28,10 @@ SMALL: dict[str, dict[str, Any]] = {
     "pep": {"rounds": 4},
     "dualquery": {"samples": 5, "eta": 5.0, "rounds": 8},
     "fem": {"rounds": 4, "samples": 6},
+    "rap": {"rounds": 2, "picks": 2, "rows": 20, "t_max": 20},
+    "rap_softmax": {"rounds": 2, "picks": 2, "rows": 20, "t_max": 20},
+    "gem": {"rounds": 3, "batch": 20, "inputs": 8, "hidden": "16-16", "t_max": 5},
+    "one-shot": {"rows": 20, "steps": 30},
 }
 """Settings that make a method run in a moment on the small table."""
 
@@ -36,6 +40,10 @@ LEARNS: dict[str, dict[str, Any]] = {
     "pep": {},
     "dualquery": {"eta": 10.0, "rounds": 60},
     "fem": {"rounds": 12, "samples": 20, "sigma": 3.0},
+    "rap": {"rounds": 3, "picks": 2, "rows": 50, "t_max": 500, "learning_rate": 0.01, "patience": 0},
+    "rap_softmax": {"rounds": 3, "picks": 2, "rows": 50, "t_max": 300},
+    "gem": {"rounds": 6, "batch": 50, "inputs": 16, "hidden": "64-64", "t_max": 100, "learning_rate": 0.01},
+    "one-shot": {"rows": 50, "steps": 300},
 }
 """Settings under which a method should learn the small table well, given a large budget."""
 
@@ -118,12 +126,17 @@ def test_answers_are_those_of_a_distribution(method: Method, grouping: Grouping)
     workload = curator.workload
     answers = algorithm.family.answers(params, workload)
     assert answers.shape == (workload.queries,)
+    assert np.all(np.isfinite(answers))
+    if not method.consistent:
+        return
     assert np.all(answers >= -1e-6)
     assert np.allclose(np.add.reduceat(answers, workload.offsets[:-1]), 1, atol=1e-4)
 
 
 @pytest.mark.parametrize(("method", "grouping"), CASES)
 def test_rows_follow_the_model(method: Method, grouping: Grouping) -> None:
+    if not method.consistent:
+        pytest.skip("its answers are not those of a distribution, so no rows can follow them")
     algorithm, curator = make(method, grouping)
     params, _ = run(algorithm, curator, seed=0)
     rows = 40_000
@@ -166,7 +179,10 @@ def test_a_large_budget_beats_the_start(method: Method, grouping: Grouping) -> N
     table = small_table(4000)
     workload = all_kway(table.domain, 2, grouping)
     truth = np.concatenate(TableSource(table).count(workload.marginals)) / len(table)
-    algorithm = method.algorithm(workload, method.configure(LEARNS[method.name]))
+    learning = dict(LEARNS[method.name])
+    if grouping is Grouping.QUERY and "picks" in learning:
+        learning["rounds"] = 12  # a single query teaches less than a whole marginal
+    algorithm = method.algorithm(workload, method.configure(learning))
     curator = Curator(TableSource(table), workload, Budget(50.0, 1e-6), InsecureSeededNoise(1))
     before = np.abs(algorithm.family.answers(algorithm.family.init(np.random.default_rng([0, 0])), workload) - truth)
     params, _ = run(algorithm, curator, seed=0)

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pointillist.algorithms import dualquery, fem, mwem, pep
+from pointillist.algorithms import dualquery, fem, gem, mwem, one_shot, pep, rap, rap_softmax
 from pointillist.algorithms.parameters import read
 from pointillist.data.domain import Domain
 from pointillist.errors import InputError, Shown, check, nearest
 from pointillist.families.histogram import Histogram
 from pointillist.families.records import RecordList
+from pointillist.families.relaxed import Relaxed
 from pointillist.framework import Algorithm
 from pointillist.queries.workload import Grouping, Workload
 
@@ -33,6 +34,8 @@ class Method:
     groupings: tuple[Grouping, ...]
     fits: Callable[[Domain], bool]
     memory: Callable[[Domain], int]
+    consistent: bool = True
+    """Whether the model's answers are those of a distribution (RAP's clipped rows are not)."""
 
     def grouping(self, word: str | None) -> Grouping:
         """The grouping asked for, or the method's default: the first of its groupings."""
@@ -85,6 +88,59 @@ METHODS: dict[str, Method] = {
             groupings=(Grouping.MARGINAL, Grouping.QUERY),
             fits=Histogram.fits,
             memory=Histogram.memory,
+        ),
+        Method(
+            name="rap",
+            family="relaxed rows, clipped to [-1, 1]",
+            selection="K, even budget",
+            measured="yes",
+            update="gradient descent, squared error",
+            output="last",
+            parameters=rap.Parameters,
+            build=rap.build,
+            groupings=(Grouping.MARGINAL, Grouping.QUERY),
+            fits=Relaxed.fits,
+            memory=Relaxed.memory,
+            consistent=False,
+        ),
+        Method(
+            name="rap_softmax",
+            family="relaxed rows, softmax per attribute",
+            selection="K, even budget",
+            measured="yes",
+            update="gradient descent, squared error",
+            output="last",
+            parameters=rap_softmax.Parameters,
+            build=rap_softmax.build,
+            groupings=(Grouping.MARGINAL, Grouping.QUERY),
+            fits=Relaxed.fits,
+            memory=Relaxed.memory,
+        ),
+        Method(
+            name="gem",
+            family="generator network: noise to product distributions",
+            selection="1, even budget",
+            measured="yes",
+            update="gradient descent, L1 on past errors above a threshold (by marginal: squared error)",
+            output="EMA of weights, 2nd half",
+            parameters=gem.Parameters,
+            build=gem.build,
+            groupings=(Grouping.MARGINAL, Grouping.QUERY),
+            fits=Relaxed.fits,
+            memory=Relaxed.memory,
+        ),
+        Method(
+            name="one-shot",
+            family="relaxed rows, softmax per attribute",
+            selection="none: all groups in one round",
+            measured="yes",
+            update="gradient descent, squared error",
+            output="last",
+            parameters=one_shot.Parameters,
+            build=one_shot.build,
+            groupings=(Grouping.MARGINAL,),
+            fits=Relaxed.fits,
+            memory=Relaxed.memory,
         ),
         Method(
             name="dualquery",

@@ -11,7 +11,8 @@ signed queries and answers with the record
 
     x = argmax over x of sum_i sign_i q_i(x),
 
-found by an integer program. The run ends before the budget would be overrun. The output is the list of all responses.
+found by an integer program; values that no drawn query names are drawn at random, all being equally good. The run
+ends before the budget would be overrun. The output is the list of all responses.
 
 Gaboardi, Gallego Arias, Hsu, Roth and Wu, Dual Query: Practical Private Query Release for High Dimensional Data, 2014.
 """
@@ -59,7 +60,8 @@ class BestResponse:
 
     def __call__(self, rng: np.random.Generator, params: Records, memory: None, log: Log) -> tuple[Records, None]:
         drawn: Counter[Pick] = Counter(log.rounds[-1].picks)
-        solution = self.oracle.solve(best_response(log.workload, drawn), self.limits)
+        anything = tuple(int(rng.integers(size)) for size in self.family.domain.sizes)
+        solution = self.oracle.solve(best_response(log.workload, drawn, defaults=anything), self.limits)
         log.notes[-1]["optimal"] = float(solution.optimal)
         return Records.even(np.vstack([params.codes, solution.record])), None
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from pointillist.errors import check
 from pointillist.privacy.ledger import minus, split
 
-__all__ = ["EvenSchedule", "GrowingSchedule", "Schedule", "Spend", "select_share"]
+__all__ = ["EvenSchedule", "GrowingSchedule", "OneShotSchedule", "Schedule", "Spend", "select_share"]
 
 
 @dataclass(frozen=True)
@@ -121,3 +121,16 @@ def _affordable(schedule: GrowingSchedule, rho: float, total: int) -> int:
         if left < 0:
             return t
     return schedule.most_rounds
+
+
+@dataclass(frozen=True)
+class OneShotSchedule:
+    """One round that measures every group with an equal share and selects nothing."""
+
+    groups: int
+
+    def count(self, rho: float, total: int) -> int:
+        return 1
+
+    def spend(self, t: int, rho: float, total: int) -> Spend | None:
+        return Spend(self.groups, None, split(rho, self.groups)) if t == 0 else None

@@ -123,8 +123,10 @@ class Plan:
         return [t / count for t in total]
 
     def _node(self, node: Node, rows: jax.Array) -> jax.Array:
-        lefts = [self._outer(left, rows) for left in node.lefts]
-        left = lefts[0] if len(lefts) == 1 else jnp.concatenate(lefts, axis=1)
+        if all(len(left) == 1 for left in node.lefts):
+            left = self._run(tuple(left[0] for left in node.lefts), rows)
+        else:
+            left = jnp.concatenate([self._outer(left, rows) for left in node.lefts], axis=1)
         if node.middle is not None:
             left = _row_outer(left, self._block(node.middle, rows))
         if not node.rights:
@@ -132,8 +134,10 @@ class Plan:
         return left.T @ self._run(node.rights, rows)
 
     def _outer(self, attributes: Attributes, rows: jax.Array) -> jax.Array:
-        out = jnp.ones((rows.shape[0], 1), rows.dtype)
-        for attribute in attributes:
+        if not attributes:
+            return jnp.ones((rows.shape[0], 1), rows.dtype)
+        out = self._block(attributes[0], rows)
+        for attribute in attributes[1:]:
             out = _row_outer(out, self._block(attribute, rows))
         return out
 
@@ -170,17 +174,21 @@ class Plan:
             parts.append((first + np.arange(before)[:, None] * width + np.arange(last)).ravel())
         return np.concatenate(parts)
 
-    def to_flat(self, matrices: list[Any]) -> np.ndarray:
-        """Node matrices as the workload's flat answer vector."""
-        laid: np.ndarray = np.concatenate([np.asarray(m, np.float64).ravel() for m in matrices])
-        return np.asarray(laid[self.positions])
+    def to_flat(self, laid: Any) -> np.ndarray:
+        """Node matrices, raveled one after the other, as the workload's flat answer vector."""
+        flat: np.ndarray = np.asarray(laid, np.float64)[self.positions]
+        return flat
 
-    def from_flat(self, values: np.ndarray, dtype: Any = np.float32) -> list[np.ndarray]:
-        """A flat vector in node layout; cells that no marginal asked for are 0."""
-        laid = np.zeros(self.cells, dtype)
+    def from_flat(self, values: np.ndarray) -> np.ndarray:
+        """A flat vector in node layout, raveled; cells that no marginal asked for are 0."""
+        laid = np.zeros(self.cells, np.float32)
         laid[self.positions] = values
-        ends = np.cumsum([a * b for a, b in self.shapes])
-        return [part.reshape(shape) for part, shape in zip(np.split(laid, ends[:-1]), self.shapes, strict=True)]
+        return laid
+
+    def split(self, laid: jax.Array) -> list[jax.Array]:
+        """A raveled node layout as node matrices."""
+        ends = np.cumsum([a * b for a, b in self.shapes])[:-1].tolist()
+        return [part.reshape(shape) for part, shape in zip(jnp.split(laid, ends), self.shapes, strict=True)]
 
 
 def _row_outer(first: jax.Array, second: jax.Array) -> jax.Array:

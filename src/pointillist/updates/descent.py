@@ -27,19 +27,23 @@ MOST_ACTIVE = 100
 """The threshold loss looks at no more than so many of the largest errors."""
 
 
+COMPILER_OPTIONS: dict[str, dict[str, Any]] = {"gpu": {"xla_gpu_enable_triton_gemm": False}}
+"""By backend. On a GPU, trying out Triton kernels for every product takes ten seconds and gains nothing here."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """How a round descends.
 
-    ``threshold``: mean of the absolute errors of at least gamma (half of a running mean of each round's largest
-    error), and the round ends when all are below gamma; otherwise the mean squared error in units of the noise.
+    ``threshold``: above 0, the loss is the mean of the absolute errors of at least gamma, this share of a running mean
+    of each round's largest error, and the round ends when all are below gamma; at 0 it is the mean squared error.
     ``patience``: end after so many steps without a smaller loss (0: never). ``tolerance``: end at this loss.
     """
 
     steps: int
     learning_rate: float
     cosine: bool = False
-    threshold: bool = False
+    threshold: float = 0.0
     patience: int = 0
     tolerance: float = 0.0
     resample: bool = False
@@ -63,7 +67,8 @@ class Descent:
         self.settings = settings
         self.traces = 0
         self._plan = Plan(workload) if workload.grouping is Grouping.MARGINAL else None
-        self._fit = jax.jit(self._descend, donate_argnums=0)
+        options = COMPILER_OPTIONS.get(jax.default_backend())
+        self._fit = jax.jit(self._descend, donate_argnums=0, compiler_options=options)
 
     def init(self, params: Params) -> float:
         return 0.0
@@ -123,8 +128,8 @@ class Descent:
 
         rows = self.family.model.probabilities(params)
         if self._plan is None:
-            return [(query_answers(rows, data["columns"]) - data["targets"]) * (data["weights"] > 0)]
-        return [a - t for a, t in zip(self._plan.answers(rows), data["targets"], strict=True)]
+            return [(query_answers(rows, data["columns"]) - data["targets"]) * data["weights"]]
+        return [a - t for a, t in zip(self._plan.answers(rows), self._plan.split(data["targets"]), strict=True)]
 
     def _descend(
         self, params: Params, data: dict[str, Any], key: jax.Array, mean: jax.Array
@@ -146,14 +151,14 @@ class Descent:
             errors = self._errors(trained | noise, data)
             if settings.threshold:
                 return _threshold_loss(errors[0], gamma)
-            weights = data["weights"] if self._plan is not None else [data["weights"]]
+            weights = [data["weights"]] if self._plan is None else self._plan.split(data["weights"])
             squared = [jnp.sum(w * e * e) for w, e in zip(weights, errors, strict=True)]
             return sum(squared[1:], squared[0]), jnp.float32(jnp.inf)
 
         if settings.threshold:
             largest = jnp.max(jnp.abs(self._errors(params, data)[0]))
             mean = jnp.where(mean < 0, largest, 0.5 * mean + 0.5 * largest)
-        gamma = mean / 2
+        gamma = mean * settings.threshold
 
         def step(state: dict[str, Any]) -> dict[str, Any]:
             key, noise = state["key"], state["noise"]
@@ -163,7 +168,8 @@ class Descent:
             value_and_grad = jax.value_and_grad(loss_of, has_aux=True)
             (loss, largest), gradient = value_and_grad(state["trained"], noise, gamma)
             done = (largest < gamma) if settings.threshold else (loss < settings.tolerance)
-            changes, optimizer_state = optimizer.update(gradient, state["optimizer"], state["trained"])
+            with jax.numpy_dtype_promotion("standard"):  # optax raises floats to the power of its step counter
+                changes, optimizer_state = optimizer.update(gradient, state["optimizer"], state["trained"])
             moved = model.project(optax.apply_updates(state["trained"], changes))
             trained = jax.tree.map(lambda new, old: jnp.where(done, old, new), moved, state["trained"])
             better = loss < state["best"]

@@ -44,6 +44,8 @@ class Problem:
     sizes: tuple[int, ...]
     conjunctions: tuple[Conjunction, ...]
     costs: tuple[np.ndarray, ...] | None = None
+    defaults: tuple[int, ...] | None = None
+    """Where many values are equally good, because no conjunction names them: the one to take, or the next such one."""
 
     def value(self, record: Sequence[int]) -> float:
         """The objective at a record."""
@@ -60,8 +62,9 @@ class Problem:
                 named[attribute].add(value)
         choices = []
         for i, size in enumerate(self.sizes):
-            rest = [v for v in range(size) if v not in named[i]]
-            best = min(rest, key=lambda v: self.costs[i][v] if self.costs is not None else v, default=None)
+            first = 0 if self.defaults is None else self.defaults[i]
+            rest = [v % size for v in range(first, first + size) if v % size not in named[i]]
+            best = min(rest, key=lambda v: 0.0 if self.costs is None else float(self.costs[i][v]), default=None)
             choices.append(sorted(named[i]) + ([] if best is None else [best]))
         if not all(choices):
             rule, hint = "must have a value for every attribute", "check the schema: no record is feasible"
@@ -298,7 +301,10 @@ def local_search(problem: Problem, starts: int = 16, seed: int = 0) -> tuple[int
 
 
 def best_response(
-    workload: Workload, picks: Mapping[Pick, int], costs: tuple[np.ndarray, ...] | None = None
+    workload: Workload,
+    picks: Mapping[Pick, int],
+    costs: tuple[np.ndarray, ...] | None = None,
+    defaults: tuple[int, ...] | None = None,
 ) -> Problem:
     """argmax over x of sum_i sign_i q_i(x) - <x, costs>, each pick counted as often as it was drawn."""
     conjunctions = []
@@ -306,7 +312,7 @@ def best_response(
         group = workload.group(pick.group)
         values = workload.values(group.marginal, group.cells.start)
         conjunctions.append(Conjunction(workload.marginals[group.marginal], values, float(pick.sign * times)))
-    return Problem(workload.domain.sizes, tuple(conjunctions), costs)
+    return Problem(workload.domain.sizes, tuple(conjunctions), costs, defaults)
 
 
 def solve_many(name: str, problems: Sequence[Problem], limits: Limits) -> list[Solution]:

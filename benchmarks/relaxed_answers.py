@@ -1,0 +1,55 @@
+"""Answering all three-way marginals of relaxed rows: matrix products against a plain gather."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.common import markdown, seconds
+from benchmarks.gem_speed import SIZES
+from pointillist import all_kway
+from pointillist.data.domain import Domain
+from pointillist.queries.relaxed import Plan, columns_of, query_answers
+
+ROWS, CHUNK = 1000, 4096
+
+
+def run() -> str:
+    domain = Domain(tuple(f"x{i}" for i in range(len(SIZES))), SIZES)
+    workload = all_kway(domain, 3)
+    plan = Plan(workload)
+    rng = np.random.default_rng(0)
+    rows = jnp.asarray(np.concatenate([rng.dirichlet(np.ones(s), ROWS) for s in SIZES], axis=1), jnp.float32)
+    products = jax.jit(lambda r: jnp.concatenate([m.ravel() for m in plan.answers(r)]))
+    columns = columns_of(workload, np.arange(workload.queries))
+    padded = np.pad(columns, ((0, -len(columns) % CHUNK), (0, 0)), constant_values=sum(SIZES)).reshape(-1, CHUNK, 3)
+    gather = jax.jit(lambda r, c: jax.lax.map(lambda part: query_answers(r, part), c))
+    gradient = jax.jit(jax.grad(lambda r: sum(jnp.sum(a * a) for a in plan.answers(r))))
+    first, second = plan.to_flat(products(rows)), np.asarray(gather(rows, padded)).ravel()[: workload.queries]
+    assert np.allclose(first, second, atol=1e-4)
+    host, cells = np.asarray(rows), columns.reshape(-1, 3)
+
+    def plain() -> np.ndarray:
+        """Gather and multiply in NumPy, in chunks that fit the memory."""
+        parts = [host[:, cells[i : i + CHUNK]].prod(axis=2).mean(axis=0) for i in range(0, len(cells), CHUNK)]
+        return np.concatenate(parts)
+
+    assert np.allclose(plain(), first, atol=1e-4)
+    slowest = seconds(plain)
+    fast = seconds(lambda: jax.block_until_ready(products(rows)), 10)
+    slow = seconds(lambda: jax.block_until_ready(gather(rows, padded)), 2)
+    jax.block_until_ready(gradient(rows))
+    back = seconds(lambda: jax.block_until_ready(gradient(rows)), 5)
+    table = [
+        ("plain gather (NumPy)", f"{slowest:.3f}", f"{slowest / fast:.0f}"),
+        ("gather, compiled and fused (JAX)", f"{slow:.3f}", f"{slow / fast:.0f}"),
+        ("matrix products", f"{fast:.4f}", "1"),
+        ("gradient over all queries, by matrix products", f"{back:.4f}", f"{back / fast:.1f}"),
+    ]
+    return markdown(
+        f"All {workload.queries:,} three-way queries of ADULT's sizes from {ROWS} rows, {jax.default_backend()}",
+        ("way", "seconds", "times the matrix products"),
+        table,
+        f"Memory of the matrix products: {plan.memory(ROWS) / 1e6:.0f} MB.",
+    )

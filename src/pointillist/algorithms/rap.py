@@ -1,0 +1,75 @@
+"""RAP: relaxed adaptive projection, with clipped rows.
+
+| family | selection | measured | update | output H |
+|---|---|---|---|---|
+| relaxed rows, clipped to [-1, 1] | K per round, even budget | yes | gradient descent, squared error | last |
+
+The synthetic table is a matrix M of n' rows in the one-hot space, each entry clipped to [-1, 1]; a query is the
+product of its columns, averaged over the rows. Each round minimises
+
+    L(M) = sum_i (q_i(M) - a_i)^2
+
+over all measurements so far by Adam, until the loss stops falling. Nothing ties the columns of an attribute
+together, so what is not measured stays wrong: RAP-softmax, the same with a softmax per attribute, is far better.
+
+Aydore et al., Differentially Private Query Release Through Adaptive Projection, 2021.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pointillist.algorithms.parameters import parameter
+from pointillist.families.relaxed import Model, Params, Relaxed
+from pointillist.families.rows import ClippedRows
+from pointillist.framework import Algorithm, Last
+from pointillist.privacy.schedule import EvenSchedule
+from pointillist.privacy.scores import MaxError
+from pointillist.queries.workload import Grouping, Workload
+from pointillist.updates.descent import Descent, Settings
+
+__all__ = ["Parameters", "build", "projection"]
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Hyper-parameters of RAP."""
+
+    rounds: int | None = parameter(None, "T, the number of rounds; by default 10, or fewer if the groups run out")
+    picks: int | None = parameter(None, "K, the groups selected per round; by default 10 by query, 2 by marginal")
+    alpha: float = parameter(0.5, "weight of selecting against measuring, in (0, 1)")
+    rows: int = parameter(1000, "n', the rows of the relaxed table")
+    learning_rate: float = parameter(0.001, "step of Adam")
+    t_max: int = parameter(5000, "largest number of steps in a round")
+    patience: int = parameter(5, "end a round after so many steps without a smaller loss; 0: never")
+    tolerance: float = parameter(1e-8, "end a round at this loss")
+    prior: bool = parameter(True, "by query: prefer queries with a large estimate (the paper: false)")
+
+
+def build(workload: Workload, parameters: Parameters) -> Algorithm[Params]:
+    """RAP as a choice of parts."""
+    return projection(workload, ClippedRows(workload.domain, parameters.rows), parameters)
+
+
+def projection(workload: Workload, model: Model, parameters: Parameters) -> Algorithm[Params]:
+    """Adaptive projection onto the rows of a model: RAP's parts, shared with RAP-softmax."""
+    family = Relaxed(model)
+    picks, rounds = parameters.picks, parameters.rounds
+    if picks is None:
+        picks = min(10 if workload.grouping is Grouping.QUERY else 2, workload.groups)
+    if rounds is None:
+        rounds = max(1, min(10, workload.groups // max(picks, 1)))
+    settings = Settings(
+        steps=parameters.t_max,
+        learning_rate=parameters.learning_rate,
+        patience=parameters.patience,
+        tolerance=parameters.tolerance,
+    )
+    return Algorithm(
+        family=family,
+        schedule=EvenSchedule(rounds, picks, parameters.alpha),
+        rule=MaxError(parameters.prior),
+        repeat=False,
+        update=Descent(family, workload, settings),
+        output=Last(),
+    )

@@ -1,0 +1,182 @@
+"""The descent shared by RAP, RAP-softmax, GEM and one-shot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pointillist import Grouping, InputError, RunStopped, Table, all_kway, synthesize
+from pointillist.algorithms import get_method
+from pointillist.data.schema import Categorical, Schema
+from pointillist.data.sources import TableSource
+from pointillist.evaluation.errors import compare
+from pointillist.evaluation.report import fractions
+from pointillist.families.relaxed import Relaxed
+from pointillist.families.rows import SoftmaxRows
+from pointillist.framework import Log, MovingAverage, Round, run
+from pointillist.privacy.budget import Budget
+from pointillist.privacy.curator import Curator
+from pointillist.privacy.insecure import InsecureSeededNoise
+from pointillist.privacy.scores import Pick
+from pointillist.release import save_stopped
+from pointillist.updates.descent import Descent, Settings
+
+NETWORK = {"batch": 30, "inputs": 8, "hidden": "16-16"}
+
+
+def small_table(n: int = 2000) -> Table:
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 4, n)
+    b = (a + (rng.random(n) < 0.1)) % 4
+    c = rng.integers(0, 3, n)
+    columns = tuple(Categorical(name, tuple(range(size))) for name, size in (("a", 4), ("b", 4), ("c", 3)))
+    return Table(Schema(columns), (a, b, c))
+
+
+def run_small(method: str, grouping: Grouping, settings: dict[str, Any]) -> tuple[Any, Any, Log]:
+    table = small_table()
+    workload = all_kway(table.domain, 2, grouping)
+    chosen = get_method(method)
+    algorithm = chosen.algorithm(workload, chosen.configure(settings))
+    curator = Curator(TableSource(table), workload, Budget(5.0, 1e-6), InsecureSeededNoise(0))
+    params, log = run(algorithm, curator, 0)
+    return algorithm, params, log
+
+
+def test_a_run_by_query_compiles_a_logarithmic_number_of_times() -> None:
+    """38 rounds have 1 to 38 measurements: programs for up to 16, 32 and 64 of them."""
+    algorithm, _, log = run_small("gem", Grouping.QUERY, {"rounds": 38, "t_max": 2, **NETWORK})
+    assert len(log.rounds) == 38
+    assert algorithm.update.traces == 3
+
+
+def test_a_run_by_marginal_compiles_once() -> None:
+    algorithm, _, log = run_small("gem", Grouping.MARGINAL, {"rounds": 3, "t_max": 2, **NETWORK})
+    assert len(log.rounds) == 3
+    assert algorithm.update.traces == 1
+
+
+def test_repeated_measurements_are_averaged_by_their_precision() -> None:
+    table = small_table()
+    workload = all_kway(table.domain, 1)
+    update = Descent(Relaxed(SoftmaxRows(table.domain, 5)), workload, Settings(steps=1, learning_rate=0.1))
+    log = Log(workload, 100)
+    for counts, sigma in (([60, 0, 0, 40], 1.0), ([30, 30, 30, 10], 2.0)):
+        log.rounds.append(Round((Pick(0),), (np.array(counts),), sigma))
+    data = update._marginal_data(log)
+    plan = update._plan
+    targets, weights = plan.to_flat(data["targets"]), plan.to_flat(data["weights"])
+    assert np.allclose(targets[:4], (4 * np.array([0.6, 0, 0, 0.4]) + np.array([0.3, 0.3, 0.3, 0.1])) / 5)
+    assert np.allclose(weights[:4], (100**2 + 50**2) / 4)
+    assert np.all(weights[4:] == 0)
+
+
+def test_descent_fits_what_was_measured() -> None:
+    """Without noise, the rows reach the measured marginals."""
+    table = small_table()
+    workload = all_kway(table.domain, 2)
+    family = Relaxed(SoftmaxRows(table.domain, 40))
+    update = Descent(family, workload, Settings(steps=800, learning_rate=0.1, cosine=True))
+    log = Log(workload, len(table))
+    counts = TableSource(table).count(workload.marginals)
+    log.rounds.append(Round(tuple(Pick(g) for g in range(3)), tuple(counts), 1.0, selected=False))
+    log.notes.append({})
+    rng = np.random.default_rng(0)
+    params, _ = update(rng, family.init(rng), update.init({}), log)
+    assert np.abs(family.answers(params, workload) - fractions(table, workload)).max() < 0.005
+    assert log.notes[-1]["steps"] == 800
+
+
+def test_a_round_ends_when_the_residual_looks_like_noise() -> None:
+    _, _, log = run_small("gem", Grouping.MARGINAL, {"rounds": 3, "t_max": 400, "learning_rate": 0.01, **NETWORK})
+    assert log.notes[-1]["steps"] < 400
+    assert log.notes[-1]["loss"] < 1.0
+
+
+def test_patience_ends_a_round() -> None:
+    settings = {"rounds": 1, "picks": 3, "rows": 20, "t_max": 5000, "patience": 5, "learning_rate": 0.5}
+    _, _, log = run_small("rap_softmax", Grouping.QUERY, settings)
+    assert log.notes[-1]["steps"] < 5000
+
+
+def test_resampled_noise_changes_and_fixed_noise_stays() -> None:
+    for resample in (False, True):
+        algorithm, params, _ = run_small(
+            "gem",
+            Grouping.MARGINAL,
+            {"rounds": 1, "t_max": 3, "resample": resample, "tolerance": 0, "beta": 0, **NETWORK},
+        )
+        start = algorithm.family.init(np.random.default_rng([0, 0]))
+        assert np.array_equal(params["z"], start["z"]) != resample
+
+
+def test_the_moving_average_starts_in_the_second_half() -> None:
+    class Numbers:
+        def mix(self, first: float, second: float, weight: float) -> float:
+            return (1 - weight) * first + weight * second
+
+    rule = MovingAverage(beta=0.5, start=2)
+    so_far = None
+    for t, value in enumerate([100.0, 50.0, 8.0, 4.0, 2.0]):
+        so_far = rule.add(Numbers(), so_far, value, t)
+    assert so_far == 4.0  # ((8 + 4) / 2 + 2) / 2
+
+
+@pytest.mark.parametrize("method", ["gem", "rap_softmax", "one-shot"])
+def test_drawn_rows_lose_no_more_than_sampling_explains(method: str) -> None:
+    """100,000 rows: the rmse of rows against the model is at most that of independent draws."""
+    settings = {"gem": {"rounds": 3, **NETWORK}, "rap_softmax": {"rounds": 2, "picks": 1, "rows": 50}, "one-shot": {}}
+    algorithm, params, _ = run_small(method, Grouping.MARGINAL, settings[method])
+    workload = all_kway(small_table().domain, 2)
+    rows = 100_000
+    codes = algorithm.family.sample(np.random.default_rng(0), params, rows)
+    model = algorithm.family.answers(params, workload)
+    drawn = fractions(Table(small_table().schema, codes), workload)
+    independent = np.sqrt(np.mean(model * (1 - model)) / rows)
+    assert compare(workload, model, drawn).rmse <= 1.3 * independent
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_account(tmp_path: Path) -> None:
+    with pytest.raises(RunStopped, match="loss must stay finite") as stopped:
+        synthesize(
+            small_table(), epsilon=1.0, method="rap_softmax", workload="marginals:2", group="marginal",
+            settings={"learning_rate": 1e38, "rounds": 2, "picks": 1, "rows": 10, "patience": 0},
+        )  # fmt: skip
+    stop = stopped.value
+    assert "use a smaller learning_rate" in str(stop)
+    assert len(stop.log.rounds) >= 1
+    assert 0 < stop.ledger.spent <= stop.ledger.limit
+    folder = save_stopped(stop, tmp_path / "out")
+    assert folder.name == "out.stopped"
+    kept = json.loads((folder / "ledger.json").read_text())
+    assert len(kept["ledger"]) == len(stop.ledger.entries)
+    with (folder / "transcript.npz").open("rb") as file, np.load(file) as arrays:
+        assert len(arrays["noisy"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "sentence"),
+    [
+        ("gem", {"batch": 0}, "batch must be at least 2, for the batch statistics, got 0; give 1000."),
+        ("gem", {"alpha": 1.0}, "alpha must be above 0 and below 1, got 1.0; give for example 0.5."),
+        ("gem", {"learning_rate": "nan"}, "learning_rate must be a number, got 'nan'; "
+         "write for example learning_rate=0.5."),
+        ("gem", {"learning_rate": 0}, "learning_rate must be a finite number above 0, got 0.0; "
+         "give for example 0.001."),
+        ("gem", {"hidden": "wide"}, "hidden must be whole numbers joined by '-', got 'wide'; "
+         "write for example hidden=1024-1024."),
+        ("gem", {"t_max": 0}, "t_max must be at least 1, got 0; give for example 100."),
+        ("gem", {"rounds": 4}, "rounds must pick at most the workload's 3 groups, each once, got 4; "
+         "use fewer rounds or picks, or group by query."),
+        ("rap", {"rows": 0}, "rows must be at least 1, got 0; give for example 1000."),
+        ("one-shot", {"steps": 0}, "t_max must be at least 1, got 0; give for example 100."),
+    ],
+)  # fmt: skip
+def test_bad_settings_are_refused(method: str, settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError) as refused:
+        synthesize(small_table(), epsilon=1.0, method=method, workload="marginals:2", settings=settings)
+    assert str(refused.value) == sentence
