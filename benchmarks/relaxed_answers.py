@@ -15,6 +15,17 @@ from pointillist.queries.relaxed import Plan, columns_of, query_answers
 ROWS, CHUNK = 1000, 4096
 
 
+def torch_gather(rows: np.ndarray, cells: np.ndarray) -> float | None:
+    """Seconds of gather and multiply in eager PyTorch, where it is installed."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    table, columns = torch.tensor(rows), torch.tensor(cells, dtype=torch.long)
+    parts = range(0, len(cells), CHUNK)
+    return seconds(lambda: [table[:, columns[i : i + CHUNK]].prod(dim=2).mean(dim=0) for i in parts])
+
+
 def run() -> str:
     domain = Domain(tuple(f"x{i}" for i in range(len(SIZES))), SIZES)
     workload = all_kway(domain, 3)
@@ -41,7 +52,9 @@ def run() -> str:
     slow = seconds(lambda: jax.block_until_ready(gather(rows, padded)), 2)
     jax.block_until_ready(gradient(rows))
     back = seconds(lambda: jax.block_until_ready(gradient(rows)), 5)
+    eager = torch_gather(host, cells)
     table = [
+        *([("plain gather (PyTorch)", f"{eager:.3f}", f"{eager / fast:.0f}")] if eager else []),
         ("plain gather (NumPy)", f"{slowest:.3f}", f"{slowest / fast:.0f}"),
         ("gather, compiled and fused (JAX)", f"{slow:.3f}", f"{slow / fast:.0f}"),
         ("matrix products", f"{fast:.4f}", "1"),

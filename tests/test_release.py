@@ -49,7 +49,7 @@ def people(rows: int = N) -> Table:
 
 
 def make(**options: Any) -> Release:
-    plan: dict[str, Any] = {"epsilon": 1.0, "workload": "marginals:2", "seed": 5}
+    plan: dict[str, Any] = {"epsilon": 1.0, "workload": "marginals:2", "seed": 5, "method": "mwem"}
     return synthesize(people(), **(plan | options))
 
 

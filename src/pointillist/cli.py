@@ -27,7 +27,7 @@ from pointillist.evaluation.errors import Errors
 from pointillist.evaluation.report import compare_tables, independent_columns
 from pointillist.queries.workload import Grouping
 from pointillist.release import Release, check_target, save_stopped
-from pointillist.synthesis import DEFAULT_METHOD, SpendingProgress, plan, synthesize
+from pointillist.synthesis import SpendingProgress, plan, synthesize
 
 __all__ = ["app", "main"]
 
@@ -64,7 +64,7 @@ def synth(
     schema: SchemaFile = None,
     delta: Annotated[float | None, typer.Option("--delta", help="Default 1/n^2 under replace.")] = None,
     relation: Annotated[str, typer.Option("--relation", help="replace or add-remove.")] = "replace",
-    method: Annotated[str, typer.Option("--method", help="See `pointillist methods`.")] = DEFAULT_METHOD,
+    method: Annotated[str | None, typer.Option("--method", help="See `pointillist methods`; default one-shot.")] = None,
     workload: WorkloadText = WORKLOAD,
     group: Annotated[str | None, typer.Option("--group", help="query or marginal.")] = None,
     rounds: Annotated[int | None, typer.Option("--rounds", help="Number of rounds T.")] = None,
@@ -80,9 +80,10 @@ def synth(
     """Make a differentially private synthetic table."""
     check_target(out, force)
     chosen = _settings(settings or [], rounds)
-    get_method(method).configure(chosen)
+    if method is not None:
+        get_method(method).configure(chosen)
     table = _load(data, schema)
-    with _progress(method) as progress, _keeping(out):
+    with _progress(method or "synth") as progress, _keeping(out):
         release = synthesize(
             table, epsilon=epsilon, delta=delta, relation=relation, method=method,
             workload=WORKLOAD if workload is None else workload, group=group, rows=rows, seed=seed, settings=chosen,
@@ -130,7 +131,7 @@ def demo(out: Out = Path("demo"), force: Force = False) -> None:
     check_target(out, force)
     table = datasets.load("demo")
     screen.print(f"The demo: a fictional town of {len(table):,} people, {len(table.domain)} columns.")
-    with _progress(DEFAULT_METHOD) as progress, _keeping(out):
+    with _progress("demo") as progress, _keeping(out):
         release = synthesize(table, epsilon=1.0, progress=progress)
     folder = release.save(out, force)
     _show_release(release, folder)

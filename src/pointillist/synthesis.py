@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
-from pointillist.algorithms import get_method
+from pointillist.algorithms import Method, get_method
+from pointillist.data.domain import Domain
 from pointillist.data.neighbours import Relation
 from pointillist.data.schema import Schema
 from pointillist.data.sources import TableSource
@@ -20,9 +21,8 @@ from pointillist.queries.marginals import parse_workload
 from pointillist.queries.workload import Grouping, Workload
 from pointillist.release import FORMAT, Release, draw_rows, versions, workload_spec
 
-__all__ = ["DEFAULT_METHOD", "plan", "synthesize"]
+__all__ = ["default_method", "plan", "synthesize"]
 
-DEFAULT_METHOD = "mwem"
 SpendingProgress = Callable[[int, int, float], None]
 """Called after each round: rounds done, rounds in all, share of the budget spent."""
 
@@ -37,7 +37,7 @@ def synthesize(
     delta: float | None = None,
     schema: Schema | None = None,
     relation: str | Relation = Relation.REPLACE,
-    method: str = DEFAULT_METHOD,
+    method: str | None = None,
     workload: str | Workload = "marginals:3",
     group: str | Grouping | None = None,
     rows: int | None = None,
@@ -49,7 +49,8 @@ def synthesize(
     """A synthetic table under (epsilon, delta)-differential privacy.
 
     ``table`` is a :class:`~pointillist.Table`, or a pandas, polars or Arrow table together with ``schema``.
-    ``delta`` defaults to 1/n^2 under ``replace`` and must be given under ``add-remove``. ``settings`` are
+    ``delta`` defaults to 1/n^2 under ``replace`` and must be given under ``add-remove``. ``method`` defaults to
+    :func:`default_method`. ``settings`` are
     hyper-parameters of the method. ``seed`` drives post-processing (initial weights, sampling of rows), never
     privacy noise. ``insecure_noise_seed`` replaces the noise by seeded noise: for experiments only.
     """
@@ -68,14 +69,15 @@ def synthesize(
     enough = len(table) >= 2 or relation is not Relation.REPLACE  # where n is private, it decides nothing
     check(enough, "table", Shown(f"{len(table)}"), "must have at least 2 rows", "give the whole table")
     budget = Budget(float(epsilon), _delta(delta, relation, len(table)), relation)
-    chosen = get_method(method)
+    settings = settings or {}
+    chosen = default_method(table.domain, group, settings) if method is None else get_method(method)
     check(0 <= seed < 2**63, "seed", seed, "must be in 0 .. 2^63 - 1", "use 0")
     good = insecure_noise_seed is None or insecure_noise_seed >= 0
     check(good, "insecure_noise_seed", insecure_noise_seed, "must not be negative", "use 0")
     check(rows is None or 1 <= rows <= MOST_ROWS, "rows", rows, f"must be in 1 .. {MOST_ROWS:,}",
           "give for example 1000")  # fmt: skip
     queries = plan(table, workload, chosen.grouping(group), relation)
-    parameters = chosen.configure(settings or {})
+    parameters = chosen.configure(settings)
     algorithm = chosen.algorithm(queries, parameters)
     noise = None if insecure_noise_seed is None else InsecureSeededNoise(insecure_noise_seed)
     curator = Curator(TableSource(table), queries, budget, noise)
@@ -115,6 +117,19 @@ def synthesize(
         "versions": versions(),
     }
     return Release(synthetic, algorithm.family, params, log, spec)
+
+
+def default_method(domain: Domain, group: str | Grouping | None, settings: Mapping[str, Any]) -> Method:
+    """The method of a user who names none: one-shot, which suits domains of any size and has no rounds to choose.
+
+    Where ``group`` or ``settings`` ask for what it does not have (rounds, queries one by one), it is MWEM if a
+    histogram of the domain fits, else GEM.
+    """
+    first = get_method("one-shot")
+    suits = group is None or str(group) in first.groupings
+    if suits and set(settings) <= {field.name for field in fields(first.parameters)}:
+        return first
+    return get_method("mwem" if get_method("mwem").fits(domain) else "gem")
 
 
 def plan(table: Table, workload: str | Workload, grouping: Grouping, relation: Relation) -> Workload:

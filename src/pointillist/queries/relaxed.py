@@ -88,6 +88,11 @@ class Plan:
         middle = 1 if node.middle is None else self.domain.sizes[node.middle]
         return sum(self.domain.cells_of(left) for left in node.lefts) * middle
 
+    def _outer_cells(self, node: Node) -> int:
+        """The middle attribute is joined with the narrower side."""
+        middle = 1 if node.middle is None else self.domain.sizes[node.middle]
+        return min(self._left_cells(node), self._right_cells(node) * middle) if node.rights else self._left_cells(node)
+
     def _right_cells(self, node: Node) -> int:
         return sum(self.domain.sizes[i] for i in node.rights) if node.rights else 1
 
@@ -99,7 +104,7 @@ class Plan:
     @property
     def outer_width(self) -> int:
         """Numbers per row in the largest outer product."""
-        return max(left for left, _ in self.shapes)
+        return max(self._outer_cells(node) for node in self.nodes)
 
     def memory(self, rows: int) -> int:
         """Bytes that answering takes: the answers and the largest outer product (at most the bound)."""
@@ -127,11 +132,13 @@ class Plan:
             left = self._run(tuple(left[0] for left in node.lefts), rows)
         else:
             left = jnp.concatenate([self._outer(left, rows) for left in node.lefts], axis=1)
-        if node.middle is not None:
-            left = _row_outer(left, self._block(node.middle, rows))
-        if not node.rights:
+        if not node.rights or node.middle is None:
             return left.sum(axis=0)[:, None]
-        return left.T @ self._run(node.rights, rows)
+        middle, right = self._block(node.middle, rows), self._run(node.rights, rows)
+        if left.shape[1] <= right.shape[1]:
+            return _row_outer(left, middle).T @ right
+        product = left.T @ _row_outer(middle, right)  # the same cells in the same order, in another shape
+        return product.reshape(left.shape[1] * middle.shape[1], right.shape[1])
 
     def _outer(self, attributes: Attributes, rows: jax.Array) -> jax.Array:
         if not attributes:
