@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table as Grid
 
 from pointillist import __version__
@@ -87,7 +87,7 @@ def synth(
         release = synthesize(
             table, epsilon=epsilon, delta=delta, relation=relation, method=method,
             workload=WORKLOAD if workload is None else workload, group=group, rows=rows, seed=seed, settings=chosen,
-            insecure_noise_seed=insecure_noise_seed, progress=progress,
+            insecure_noise_seed=insecure_noise_seed, progress=progress, announce=notes.print,
         )  # fmt: skip
     folder = release.save(out, force)
     _show_release(release, folder)
@@ -132,7 +132,7 @@ def demo(out: Out = Path("demo"), force: Force = False) -> None:
     table = datasets.load("demo")
     screen.print(f"The demo: a fictional town of {len(table):,} people, {len(table.domain)} columns.")
     with _progress("demo") as progress, _keeping(out):
-        release = synthesize(table, epsilon=1.0, progress=progress)
+        release = synthesize(table, epsilon=1.0, progress=progress, announce=notes.print)
     folder = release.save(out, force)
     _show_release(release, folder)
     result = compare_tables(table, release.table, release.workload, release)
@@ -254,7 +254,8 @@ def _keeping(out: Path) -> Iterator[None]:
 def _progress(method: str) -> Iterator[SpendingProgress]:
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("rounds"),
-        TextColumn("{task.fields[spent]:.0%} of the budget"), TimeRemainingColumn(),
+        TextColumn("{task.fields[spent]:.0%} of the budget"), TimeElapsedColumn(), TextColumn("done, left"),
+        TimeRemainingColumn(),
     )  # fmt: skip
     bar = Progress(*columns, console=notes)
     task = bar.add_task(method, total=None, spent=0.0)

@@ -107,6 +107,10 @@ class Family(Protocol[P]):
     @property
     def domain(self) -> Domain: ...
 
+    def footprint(self, workload: Workload) -> int:
+        """Bytes that the parameters and the answers to a workload take; known before they are allocated."""
+        ...
+
     def init(self, rng: np.random.Generator) -> P: ...
 
     def answers(self, params: P, workload: Workload) -> np.ndarray:

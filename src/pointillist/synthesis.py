@@ -18,13 +18,13 @@ from pointillist.privacy.budget import Budget
 from pointillist.privacy.curator import MOST_ROWS, Curator
 from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.queries.marginals import parse_workload
-from pointillist.queries.workload import Grouping, Workload
+from pointillist.queries.workload import Grouping, Workload, show_bytes
 from pointillist.release import FORMAT, Release, draw_rows, versions, workload_spec
 
 __all__ = ["default_method", "plan", "synthesize"]
 
 SpendingProgress = Callable[[int, int, float], None]
-"""Called after each round: rounds done, rounds in all, share of the budget spent."""
+"""Called before the first and after each round: rounds done, rounds in all, share of the budget spent."""
 
 RANDOM_DRAW_CELLS = 50_000
 """Under add-remove, where n is private: the largest marginal, in cells, that a random draw may take."""
@@ -45,6 +45,7 @@ def synthesize(
     settings: Mapping[str, Any] | None = None,
     insecure_noise_seed: int | None = None,
     progress: SpendingProgress = lambda done, rounds, spent: None,
+    announce: Callable[[str], None] = lambda text: None,
 ) -> Release:
     """A synthetic table under (epsilon, delta)-differential privacy.
 
@@ -52,7 +53,8 @@ def synthesize(
     ``delta`` defaults to 1/n^2 under ``replace`` and must be given under ``add-remove``. ``method`` defaults to
     :func:`default_method`. ``settings`` are
     hyper-parameters of the method. ``seed`` drives post-processing (initial weights, sampling of rows), never
-    privacy noise. ``insecure_noise_seed`` replaces the noise by seeded noise: for experiments only.
+    privacy noise. ``insecure_noise_seed`` replaces the noise by seeded noise: for experiments only. ``announce`` gets
+    one line about the size of the job, before it is begun.
     """
     if not isinstance(table, Table):
         check(
@@ -86,6 +88,9 @@ def synthesize(
     def report(done: int, rounds: int) -> None:
         progress(done, rounds, curator.ledger.spent / curator.ledger.limit)
 
+    memory = show_bytes(algorithm.family.footprint(queries))
+    announce(f"{chosen.name}: {queries.describe()}; the model and its answers take about {memory}")
+    progress(0, algorithm.schedule.count(curator.planned_rho, curator.public_rows or MOST_ROWS), 0.0)
     try:
         params, log = run(algorithm, curator, seed, report)
     except RunStopped as stop:

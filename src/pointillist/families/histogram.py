@@ -45,6 +45,10 @@ class Histogram:
         """Bytes of the weights."""
         return domain.cells * (8 if domain.cells <= DOUBLE_CELLS else 4)
 
+    def footprint(self, workload: Workload) -> int:
+        # While rows are drawn, the distribution function takes another 64-bit number per cell.
+        return self.memory(self.domain) + 8 * self.domain.cells + workload.answer_bytes
+
     def init(self, rng: np.random.Generator) -> np.ndarray:
         return np.full(self.domain.sizes, 1 / self.domain.cells, self.dtype)
 

@@ -40,6 +40,9 @@ class RecordList:
         """Bytes of one record."""
         return 8 * len(domain)
 
+    def footprint(self, workload: Workload) -> int:
+        return workload.answer_bytes
+
     def init(self, rng: np.random.Generator) -> Records:
         return Records.even(np.zeros((0, len(self.domain)), np.int64))
 

@@ -70,6 +70,10 @@ class Relaxed:
     def domain(self) -> Domain:
         return self.model.domain
 
+    def footprint(self, workload: Workload) -> int:
+        plan, _ = _answering(self.model, workload.marginals)
+        return plan.memory(self.model.rows) + self.model.rows * self.memory(self.domain) + workload.answer_bytes
+
     def init(self, rng: np.random.Generator) -> Params:
         return self.model.init(rng)
 

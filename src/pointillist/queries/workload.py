@@ -17,7 +17,7 @@ from pointillist.data.domain import Attributes, Domain
 from pointillist.data.neighbours import Relation
 from pointillist.errors import InputError, check, nearest
 
-__all__ = ["Group", "Grouping", "Workload"]
+__all__ = ["Group", "Grouping", "Workload", "show_bytes"]
 
 
 class Grouping(StrEnum):
@@ -111,11 +111,12 @@ class Workload:
         return np.maximum.reduceat(values, self.offsets[:-1])
 
     def describe(self) -> str:
-        size = _bytes(self.answer_bytes)
+        size = show_bytes(self.answer_bytes)
         return f"{len(self.marginals):,} marginals, {self.queries:,} queries ({size} an answer vector)"
 
 
-def _bytes(count: float) -> str:
+def show_bytes(count: float) -> str:
+    """A number of bytes in a readable unit."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.3g} {unit}"
