@@ -15,8 +15,9 @@ def main() -> None:
     town = load("demo")  # a fictional town, drawn by code
     print(f"{len(town):,} rows over {', '.join(town.domain.names)}")
 
-    # The workload: all two-way marginals. Fewer rounds than the default keep this example short.
-    release = synthesize(town, epsilon=1.0, workload="marginals:2", settings={"rounds": 15})
+    # The workload: all two-way marginals. The method is the default one.
+    release = synthesize(town, epsilon=1.0, workload="marginals:2")
+    print(f"method {release.spec['method']['name']}")
     print(release.statement)
 
     # Synthetic rows, with the labels and types of the original.

@@ -49,7 +49,7 @@ def main() -> None:
         reviewed.save(file)
         reviewed = Schema.load(file)
 
-    # 3. Synthesize: all two-way marginals, five rounds.
+    # 3. Synthesize: all two-way marginals. Asking for rounds asks for another method than the default: here MWEM.
     release = synthesize(frame, schema=reviewed, epsilon=2.0, workload="marginals:2", settings={"rounds": 5}, rows=1000)
     print(release.statement)
     print(release.table.to_pandas().head())

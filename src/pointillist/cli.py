@@ -121,7 +121,7 @@ def evaluate(
         print(json.dumps(result.to_dict()))
         return
     screen.print(f"{result.n:,} rows, {queries.describe()}")
-    _show_errors(result.lines())
+    _show_errors([*result.lines(), ("independent columns", independent_columns(table, queries))])
     screen.print("These figures use the real data: they are NOT private. Do not publish them with the release.")
 
 

@@ -47,10 +47,11 @@ class BudgetError(PointillistError):
 class RunStopped(PointillistError):
     """A run that had to end after budget was spent; ``log`` and ``ledger`` hold what it learned and spent."""
 
-    def __init__(self, reason: str, log: Any, ledger: Any = None) -> None:
+    def __init__(self, reason: str, log: Any, ledger: Any = None, noise: str = "") -> None:
         self.reason = reason
         self.log = log
         self.ledger = ledger
+        self.noise = noise
         spent = (
             ""
             if ledger is None

@@ -74,6 +74,7 @@ class Log:
         return [
             Measurement(pick.group, counts, entry.sigma)
             for entry in self.rounds
+            if entry.noisy
             for pick, counts in zip(entry.picks, entry.noisy, strict=True)
         ]
 
@@ -195,6 +196,8 @@ def run(
         result = _rounds(algorithm, door, seed, params, log, rho, lambda done: progress(done, rounds))
     except PointillistError as error:
         raise RunStopped(str(error), log) from error
+    except (Exception, KeyboardInterrupt) as error:  # whatever it is, what was spent must be told
+        raise RunStopped(f"the run was stopped by {type(error).__name__}: {error}", log) from error
     return result, log
 
 

@@ -142,11 +142,18 @@ def draw_rows(family: Family[Any], params: Any, schema: Schema, rows: int, seed:
 
 def save_stopped(stop: RunStopped, folder: Path) -> Path:
     """Keep what a stopped run learned and spent, beside where its release would have been."""
-    target = folder.with_name(f"{folder.name}.stopped")
-    target.mkdir(parents=True, exist_ok=True)
+    number, target = 1, folder.with_name(f"{folder.name}.stopped")
+    while target.exists():  # an earlier account of spent budget stays
+        number += 1
+        target = folder.with_name(f"{folder.name}.stopped{number}")
+    target.mkdir(parents=True)
     _save_arrays(target / TRANSCRIPT, _log_arrays(stop.log))
     ledger = {
         "reason": stop.reason,
+        "noise": stop.noise,
+        "epsilon": stop.ledger.budget.epsilon,
+        "delta": stop.ledger.budget.delta,
+        "relation": stop.ledger.budget.relation.value,
         "rho": stop.ledger.limit,
         "ledger": stop.ledger.to_list(),
         "total": stop.log.total,

@@ -94,7 +94,7 @@ def synthesize(
     try:
         params, log = run(algorithm, curator, seed, report)
     except RunStopped as stop:
-        raise RunStopped(stop.reason, stop.log, curator.ledger) from stop
+        raise RunStopped(stop.reason, stop.log, curator.ledger, curator.noise.description) from stop
     synthetic = draw_rows(algorithm.family, params, table.schema, rows or log.total, seed)
     ledger = curator.ledger
     statement = ledger.statement(curator.public_rows)

@@ -31,7 +31,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "rap": {"rounds": 2, "picks": 2, "rows": 20, "t_max": 20},
     "rap_softmax": {"rounds": 2, "picks": 2, "rows": 20, "t_max": 20},
     "gem": {"rounds": 3, "batch": 20, "inputs": 8, "hidden": "16-16", "t_max": 5},
-    "one-shot": {"rows": 20, "steps": 30},
+    "one-shot": {"rows": 20, "t_max": 30},
 }
 """Settings that make a method run in a moment on the small table."""
 
@@ -43,7 +43,7 @@ LEARNS: dict[str, dict[str, Any]] = {
     "rap": {"rounds": 3, "picks": 2, "rows": 50, "t_max": 500, "learning_rate": 0.01, "patience": 0},
     "rap_softmax": {"rounds": 3, "picks": 2, "rows": 50, "t_max": 300},
     "gem": {"rounds": 6, "batch": 50, "inputs": 16, "hidden": "64-64", "t_max": 100, "learning_rate": 0.01},
-    "one-shot": {"rows": 50, "steps": 300},
+    "one-shot": {"rows": 50, "t_max": 300},
 }
 """Settings under which a method should learn the small table well, given a large budget."""
 

@@ -29,7 +29,7 @@ def workloads(draw: st.DrawFn) -> Workload:
     sizes = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=5)))
     domain = Domain(tuple(f"a{i}" for i in range(len(sizes))), sizes)
     every = [m for k in range(1, len(sizes) + 1) for m in itertools.combinations(range(len(sizes)), k)]
-    chosen = draw(st.lists(st.sampled_from(every), min_size=1, max_size=8))
+    chosen = draw(st.lists(st.sampled_from(every), min_size=1, max_size=8, unique=True))
     return Workload(domain, tuple(chosen), draw(st.sampled_from(Grouping)))
 
 
@@ -191,3 +191,11 @@ def test_marginals_must_be_increasing_positions() -> None:
             Workload(DOMAIN, (wrong,))
     with pytest.raises(InputError, match="workload must have at least one marginal"):
         Workload(DOMAIN, ())
+
+
+def test_a_marginal_twice_or_without_attributes_is_refused() -> None:
+    domain = Domain(("a", "b"), (2, 3))
+    with pytest.raises(ValueError, match="twice"):
+        Workload(domain, ((0, 1), (0, 1)))
+    with pytest.raises(ValueError, match="not an increasing tuple"):
+        Workload(domain, ((),))

@@ -173,10 +173,52 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_account(tmp_path:
         ("gem", {"rounds": 4}, "rounds must pick at most the workload's 3 groups, each once, got 4; "
          "use fewer rounds or picks, or group by query."),
         ("rap", {"rows": 0}, "rows must be at least 1, got 0; give for example 1000."),
-        ("one-shot", {"steps": 0}, "t_max must be at least 1, got 0; give for example 100."),
+        ("one-shot", {"t_max": 0}, "t_max must be at least 1, got 0; give for example 100."),
     ],
 )  # fmt: skip
 def test_bad_settings_are_refused(method: str, settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError) as refused:
         synthesize(small_table(), epsilon=1.0, method=method, workload="marginals:2", settings=settings)
     assert str(refused.value) == sentence
+
+
+def test_an_interrupt_keeps_the_account(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def interrupted(*arguments: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Descent, "__call__", interrupted)
+    with pytest.raises(RunStopped, match="the run was stopped by KeyboardInterrupt") as stopped:
+        synthesize(small_table(), epsilon=1.0, workload="marginals:2", insecure_noise_seed=1)
+    first, second = (save_stopped(stopped.value, tmp_path / "out") for _ in range(2))
+    assert (first.name, second.name) == ("out.stopped", "out.stopped2")
+    kept = json.loads((first / "ledger.json").read_text())
+    assert "NOT PRIVATE" in kept["noise"]
+    assert kept["epsilon"] == 1.0
+
+
+def test_one_shot_stops_where_the_residual_looks_like_noise() -> None:
+    _, _, stopped = run_small("one-shot", Grouping.MARGINAL, {"slack": 0.0, "rows": 50})
+    _, _, went_on = run_small("one-shot", Grouping.MARGINAL, {"slack": "inf", "rows": 50})
+    assert stopped.notes[-1]["loss"] < 1
+    assert stopped.notes[-1]["steps"] < went_on.notes[-1]["steps"] == 1000
+
+
+def test_patience_keeps_the_best_parameters() -> None:
+    """A step that is far too large raises the loss; what is kept is not worse than the start."""
+    table = small_table()
+    workload = all_kway(table.domain, 2, Grouping.QUERY)
+    family = Relaxed(SoftmaxRows(table.domain, 20))
+    update = Descent(family, workload, Settings(steps=50, learning_rate=30.0, patience=5))
+    truth = fractions(table, workload)
+    log = Log(workload, len(table))
+    picks = (0, 5, 9, 20)
+    counts = tuple(np.rint(truth[p : p + 1] * len(table)).astype(np.int64) for p in picks)
+    log.rounds.append(Round(tuple(Pick(p) for p in picks), counts, 1.0))
+    log.notes.append({})
+    rng = np.random.default_rng(0)
+    start = family.init(rng)
+    before = np.sum((family.answers(start, workload)[list(picks)] - truth[list(picks)]) ** 2)
+    params, _ = update(rng, start, update.init(start), log)
+    after = np.sum((family.answers(params, workload)[list(picks)] - truth[list(picks)]) ** 2)
+    assert after <= before + 1e-6
+    assert log.notes[-1]["loss"] == pytest.approx(after, abs=1e-5)

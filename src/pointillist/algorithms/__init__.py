@@ -92,7 +92,7 @@ METHODS: dict[str, Method] = {
         Method(
             name="rap",
             family="relaxed rows, clipped to [-1, 1]",
-            selection="K, even budget",
+            selection="K per round, even budget",
             measured="yes",
             update="gradient descent, squared error",
             output="last",
@@ -106,7 +106,7 @@ METHODS: dict[str, Method] = {
         Method(
             name="rap_softmax",
             family="relaxed rows, softmax per attribute",
-            selection="K, even budget",
+            selection="K per round, even budget",
             measured="yes",
             update="gradient descent, squared error",
             output="last",
@@ -119,7 +119,7 @@ METHODS: dict[str, Method] = {
         Method(
             name="gem",
             family="generator network: noise to product distributions",
-            selection="1, even budget",
+            selection="1 per round, even budget",
             measured="yes",
             update="gradient descent, L1 on past errors above a threshold (by marginal: squared error)",
             output="EMA of weights, 2nd half",
@@ -145,7 +145,7 @@ METHODS: dict[str, Method] = {
         Method(
             name="dualquery",
             family="list of records",
-            selection="s signed queries, growing budget",
+            selection="s signed queries per round, growing budget",
             measured="no",
             update="best response by integer program, appended",
             output="last",
@@ -158,7 +158,7 @@ METHODS: dict[str, Method] = {
         Method(
             name="fem",
             family="list of records",
-            selection="1 signed query, even budget",
+            selection="1 signed query per round, even budget",
             measured="no",
             update="s perturbed-leader records by integer program",
             output="average (union)",

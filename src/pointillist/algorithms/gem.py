@@ -12,8 +12,8 @@ By query, each round takes up to T_max steps of Adam on
 at most the 100 largest, with a cosine schedule that starts anew each round, and ends when no error reaches gamma.
 gamma is half of a running mean (factor 0.5) of the largest past error at the start of each round. By marginal, the
 loss is the mean squared error over all measured cells in units of the noise variance, and a round ends at 1: where
-the residual looks like noise. The output is an exponential moving
-average of the weights of the second half of the rounds. No group is selected twice.
+the residual looks like noise. The output is an exponential moving average of the weights of the second half of the
+rounds. No group is selected twice.
 
 The noise z is drawn once; ``resample`` draws it anew at every step.
 """

@@ -47,7 +47,9 @@ def read(kind: type[T], method: str, settings: Mapping[str, Any]) -> T:
     for name, value in settings.items():
         if name not in names:
             raise InputError(f"parameter of {method}", name, "must be one of its parameters", nearest(name, names))
-        values[name] = None if value is None else _read_value(name, value, _plain(hints[name]))
+        optional = type(None) in get_args(hints[name])
+        unset = optional and (value is None or str(value).strip() == "auto")
+        values[name] = None if unset else _read_value(name, value, _plain(hints[name]))
     return kind(**values)
 
 

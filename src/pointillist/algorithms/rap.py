@@ -9,7 +9,8 @@ product of its columns, averaged over the rows. Each round minimises
 
     L(M) = sum_i (q_i(M) - a_i)^2
 
-over all measurements so far by Adam, until the loss stops falling. Nothing ties the columns of an attribute
+over all measurements so far by Adam, until the loss stops falling (by marginal: the mean over the measured cells, in
+noise variances, until it is 1). Nothing ties the columns of an attribute
 together, so what is not measured stays wrong: RAP-softmax, the same with a softmax per attribute, is far better.
 
 Aydore et al., Differentially Private Query Release Through Adaptive Projection, 2021.
@@ -42,7 +43,7 @@ class Parameters:
     learning_rate: float = parameter(0.001, "step of Adam")
     t_max: int = parameter(5000, "largest number of steps in a round")
     patience: int = parameter(5, "end a round after so many steps without a smaller loss; 0: never")
-    tolerance: float = parameter(1e-8, "end a round at this loss")
+    tolerance: float | None = parameter(None, "end a round at this loss; by default 1e-8 by query, 1 by marginal")
     prior: bool = parameter(True, "by query: prefer queries with a large estimate (the paper: false)")
 
 
@@ -59,11 +60,14 @@ def projection(workload: Workload, model: Model, parameters: Parameters) -> Algo
         picks = min(10 if workload.grouping is Grouping.QUERY else 2, workload.groups)
     if rounds is None:
         rounds = max(1, min(10, workload.groups // max(picks, 1)))
+    tolerance = parameters.tolerance
+    if tolerance is None:
+        tolerance = 1e-8 if workload.grouping is Grouping.QUERY else 1.0
     settings = Settings(
         steps=parameters.t_max,
         learning_rate=parameters.learning_rate,
         patience=parameters.patience,
-        tolerance=parameters.tolerance,
+        tolerance=tolerance,
     )
     return Algorithm(
         family=family,

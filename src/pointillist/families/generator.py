@@ -38,6 +38,14 @@ class Generator:
         check(all(width >= 1 for width in self.hidden), "hidden", list(self.hidden), "must be widths of at least 1",
               "give 1024-1024")  # fmt: skip
 
+    @property
+    def size(self) -> int:
+        width, total = self.inputs, self.rows * self.inputs
+        for out in (*self.hidden, sum(self.domain.sizes)):
+            total += (width + 3) * out
+            width += out
+        return total
+
     def init(self, rng: np.random.Generator) -> Params:
         import jax.numpy as jnp
 

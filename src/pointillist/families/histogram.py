@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pointillist.data.domain import Attributes, Domain
+from pointillist.families.sampling import stratified
 from pointillist.queries.workload import Grouping, Workload
 
 __all__ = ["Histogram", "marginals_of", "sum_out"]
@@ -115,16 +116,7 @@ class Histogram:
         return view
 
     def sample(self, rng: np.random.Generator, params: np.ndarray, rows: int) -> tuple[np.ndarray, ...]:
-        """Stratified draws: row i comes from the i-th of ``rows`` equal slices of the distribution function.
-
-        Each cell gets its expected number of rows up to one at either end, so that the rows lose less
-        accuracy than independent draws would.
-        """
-        cumulative = np.cumsum(params.ravel(), dtype=np.float64)
-        points = (np.arange(rows) + rng.random(rows)) / rows * cumulative[-1]
-        cells = np.minimum(np.searchsorted(cumulative, points, side="right"), len(cumulative) - 1)
-        rng.shuffle(cells)
-        return np.unravel_index(cells, self.domain.sizes)
+        return np.unravel_index(stratified(rng, params.ravel(), rows), self.domain.sizes)
 
     def mix(self, first: np.ndarray, second: np.ndarray, weight: float) -> np.ndarray:
         return (1 - weight) * first + weight * second

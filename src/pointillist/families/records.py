@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pointillist.data.domain import Domain
+from pointillist.families.sampling import stratified
 from pointillist.queries.workload import Workload
 
 __all__ = ["RecordList", "Records"]
@@ -58,14 +59,9 @@ class RecordList:
         return np.concatenate(parts)
 
     def sample(self, rng: np.random.Generator, params: Records, rows: int) -> tuple[np.ndarray, ...]:
-        """Stratified draws: each record appears its expected number of times, up to one at either end."""
         if len(params.codes) == 0:
             return tuple(rng.integers(size, size=rows) for size in self.domain.sizes)
-        cumulative = np.cumsum(params.weights)
-        points = (np.arange(rows) + rng.random(rows)) / rows * cumulative[-1]
-        chosen = np.minimum(np.searchsorted(cumulative, points, side="right"), len(cumulative) - 1)
-        rng.shuffle(chosen)
-        return tuple(params.codes[chosen].T)
+        return tuple(params.codes[stratified(rng, params.weights, rows)].T)
 
     def mix(self, first: Records, second: Records, weight: float) -> Records:
         """The union, weighted."""

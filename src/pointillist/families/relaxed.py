@@ -27,6 +27,7 @@ Params = dict[str, Any]
 """Named arrays; the entry ``z``, where there is one, is input noise and not trained."""
 
 NOISE = "z"
+CHUNK = 1 << 16  # rows drawn at a time
 
 
 class Model(Protocol):
@@ -37,6 +38,11 @@ class Model(Protocol):
 
     @property
     def rows(self) -> int: ...
+
+    @property
+    def size(self) -> int:
+        """The number of parameters."""
+        ...
 
     def init(self, rng: np.random.Generator) -> Params: ...
 
@@ -71,8 +77,13 @@ class Relaxed:
         return self.model.domain
 
     def footprint(self, workload: Workload) -> int:
-        plan, _ = _answering(self.model, workload.marginals)
-        return plan.memory(self.model.rows) + self.model.rows * self.memory(self.domain) + workload.answer_bytes
+        # Parameters, gradient and two moments of Adam; rows forward and backward.
+        numbers = 4 * self.model.size + 2 * self.model.rows * sum(self.domain.sizes)
+        return 4 * numbers + self.plan(workload).memory(self.model.rows) + workload.answer_bytes
+
+    def plan(self, workload: Workload) -> Plan:
+        """How the workload's marginals are answered; one plan for all uses."""
+        return _answering(self.model, workload.marginals)[0]
 
     def init(self, rng: np.random.Generator) -> Params:
         return self.model.init(rng)
@@ -83,22 +94,29 @@ class Relaxed:
 
     def sample(self, rng: np.random.Generator, params: Params, rows: int) -> tuple[np.ndarray, ...]:
         """Each row of the mixture is used equally often (up to one), its values drawn independently."""
-        probabilities = np.asarray(self.model.probabilities(params), dtype=np.float64)
+        import jax
+
+        with jax.default_matmul_precision("highest"):  # as the answers
+            probabilities = np.asarray(self.model.probabilities(params), dtype=np.float64)
         chosen = (np.arange(rows) * len(probabilities) // rows + rng.integers(len(probabilities))) % len(probabilities)
         rng.shuffle(chosen)
         codes = []
         start = 0
         for size in self.domain.sizes:
-            block = np.clip(probabilities[:, start : start + size], 0, None) + 1e-12
-            cumulative = np.cumsum(block, axis=1)
+            cumulative = np.cumsum(np.clip(probabilities[:, start : start + size], 0, None) + 1e-12, axis=1)
             points = rng.random(rows) * cumulative[chosen, -1]
-            codes.append(np.minimum((cumulative[chosen] <= points[:, None]).sum(axis=1), size - 1))
+            drawn = [
+                (cumulative[chosen[at : at + CHUNK]] <= points[at : at + CHUNK, None]).sum(axis=1)
+                for at in range(0, rows, CHUNK)
+            ]
+            codes.append(np.minimum(np.concatenate(drawn), size - 1))
             start += size
         return tuple(codes)
 
     def mix(self, first: Params, second: Params, weight: float) -> Params:
-        """The average of the parameters (not of the distributions)."""
-        return {name: (1 - weight) * first[name] + weight * second[name] for name in first}
+        """The average of the trained parameters (not of the distributions); the noise is the second one's."""
+        mixed = {name: (1 - weight) * first[name] + weight * second[name] for name in first if name != NOISE}
+        return mixed | {NOISE: second[NOISE]} if NOISE in second else mixed
 
     def to_arrays(self, params: Params) -> dict[str, np.ndarray]:
         return {name: np.asarray(value) for name, value in params.items()}

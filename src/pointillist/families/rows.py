@@ -37,6 +37,11 @@ class SoftmaxRows:
 
     def __post_init__(self) -> None:
         _check_rows(self.rows)
+        check(0 <= self.spread < np.inf, "spread", self.spread, "must be a finite number, 0 or more", "give 0.5")
+
+    @property
+    def size(self) -> int:
+        return self.rows * sum(self.domain.sizes)
 
     def init(self, rng: np.random.Generator) -> Params:
         import jax.numpy as jnp
@@ -60,6 +65,10 @@ class ClippedRows:
 
     def __post_init__(self) -> None:
         _check_rows(self.rows)
+
+    @property
+    def size(self) -> int:
+        return self.rows * sum(self.domain.sizes)
 
     def init(self, rng: np.random.Generator) -> Params:
         import jax.numpy as jnp

@@ -97,9 +97,10 @@ class Curator:
         """Refuse a plan whose measurements would drown in noise; spends nothing."""
         rows = MOST_ROWS if self.public_rows is None else self.public_rows
         sigma = math.sqrt(self.workload.l2_sensitivity_squared(self.relation) / (2 * measure_rho))
-        check(sigma <= rows, "rounds", rounds,
-              f"must leave each measurement a noise below {rows:,} rows (it would be {sigma:,.0f})",
-              "use fewer rounds or a larger epsilon")  # fmt: skip
+        rule = f"must leave each measurement a noise below {rows:,} rows (it would be {sigma:,.0f})"
+        if rounds > 1:
+            check(sigma <= rows, "rounds", rounds, rule, "use fewer rounds or a larger epsilon")
+        check(sigma <= rows, "epsilon", self.ledger.budget.epsilon, rule, "use a larger epsilon or a smaller workload")
 
     def select(
         self, estimate: np.ndarray, rule: ScoreRule, rho: float, count: int, taken: Collection[int] | None

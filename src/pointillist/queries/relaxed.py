@@ -40,7 +40,7 @@ def offsets_of(domain: Domain) -> np.ndarray:
 
 
 def columns_of(workload: Workload, queries: np.ndarray) -> np.ndarray:
-    """The one-hot columns of single queries, Q x k; all marginals have the same k attributes or fewer.
+    """The one-hot columns of single queries, Q x k, where the widest marginal has k attributes.
 
     A shorter query is filled up with the column d', which stands for 1.
     """
@@ -89,9 +89,12 @@ class Plan:
         return sum(self.domain.cells_of(left) for left in node.lefts) * middle
 
     def _outer_cells(self, node: Node) -> int:
-        """The middle attribute is joined with the narrower side."""
-        middle = 1 if node.middle is None else self.domain.sizes[node.middle]
-        return min(self._left_cells(node), self._right_cells(node) * middle) if node.rights else self._left_cells(node)
+        """Numbers per row of the widest product: the middle attribute is joined with the narrower side."""
+        if node.middle is None:
+            return self._left_cells(node)
+        middle, right = self.domain.sizes[node.middle], self._right_cells(node)
+        left = self._left_cells(node) // middle
+        return max(left, min(left, right) * middle)
 
     def _right_cells(self, node: Node) -> int:
         return sum(self.domain.sizes[i] for i in node.rights) if node.rights else 1

@@ -55,8 +55,10 @@ class Workload:
         check(len(self.marginals) > 0, "workload", 0, "must have at least one marginal", "name some attributes")
         d = len(self.domain)
         for marginal in self.marginals:
-            if list(marginal) != sorted(set(marginal)) or not all(0 <= i < d for i in marginal):
+            if not marginal or list(marginal) != sorted(set(marginal)) or not all(0 <= i < d for i in marginal):
                 raise ValueError(f"{marginal} is not an increasing tuple of attribute positions below {d}")
+        if len(set(self.marginals)) < len(self.marginals):
+            raise ValueError("a workload must not hold a marginal twice: it would be paid for twice")
 
     @cached_property
     def offsets(self) -> np.ndarray:

@@ -21,6 +21,8 @@ from pointillist.queries.workload import Grouping, Workload
 if TYPE_CHECKING:
     import jax
 
+    from pointillist.queries.relaxed import Plan
+
 __all__ = ["Descent", "Settings"]
 
 MOST_ACTIVE = 100
@@ -36,8 +38,10 @@ class Settings:
     """How a round descends.
 
     ``threshold``: above 0, the loss is the mean of the absolute errors of at least gamma, this share of a running mean
-    of each round's largest error, and the round ends when all are below gamma; at 0 it is the mean squared error.
-    ``patience``: end after so many steps without a smaller loss (0: never). ``tolerance``: end at this loss.
+    of each round's largest error, and the round ends when all are below gamma. At 0 it is the squared error: summed
+    over single queries, or the mean over the cells of whole marginals in units of their noise variance.
+    ``patience``: end after so many steps without a smaller loss, and keep the best parameters (0: never).
+    ``tolerance``: end at this loss.
     """
 
     steps: int
@@ -52,6 +56,8 @@ class Settings:
         check(self.steps >= 1, "t_max", self.steps, "must be at least 1", "give for example 100")
         check(0 < self.learning_rate < np.inf, "learning_rate", self.learning_rate,
               "must be a finite number above 0", "give for example 0.001")  # fmt: skip
+        check(self.patience >= 0, "patience", self.patience, "must not be negative", "give 0 for none")
+        check(0 <= self.tolerance < np.inf, "tolerance", self.tolerance, "must be a finite number, 0 or more", "give 0")
 
 
 class Descent:
@@ -60,26 +66,26 @@ class Descent:
     def __init__(self, family: Relaxed, workload: Workload, settings: Settings) -> None:
         import jax
 
-        from pointillist.queries.relaxed import Plan
-
         self.family = family
         self.workload = workload
         self.settings = settings
         self.traces = 0
-        self._plan = Plan(workload) if workload.grouping is Grouping.MARGINAL else None
+        by_marginal = workload.grouping is Grouping.MARGINAL
+        if by_marginal and settings.threshold:
+            raise ValueError("the threshold loss is for single queries")
+        self._plan: Plan | None = family.plan(workload) if by_marginal else None
         options = COMPILER_OPTIONS.get(jax.default_backend())
         self._fit = jax.jit(self._descend, donate_argnums=0, compiler_options=options)
 
     def init(self, params: Params) -> float:
-        return 0.0
+        return -1.0  # none yet
 
     def __call__(self, rng: np.random.Generator, params: Params, memory: float, log: Log) -> tuple[Params, float]:
         import jax
 
         data = self._query_data(log) if self._plan is None else self._marginal_data(log)
         key = jax.random.key(int(rng.integers(2**31)))
-        mean = np.float32(memory if len(log.rounds) > 1 else -1.0)
-        params, stats = self._fit(params, data, key, mean)
+        params, stats = self._fit(params, data, key, np.float32(memory))
         loss, steps, memory = float(stats["loss"]), int(stats["steps"]), float(stats["mean"])
         log.notes[-1].update(loss=loss, steps=steps)
         if not np.isfinite(loss):
@@ -168,27 +174,37 @@ class Descent:
             value_and_grad = jax.value_and_grad(loss_of, has_aux=True)
             (loss, largest), gradient = value_and_grad(state["trained"], noise, gamma)
             done = (largest < gamma) if settings.threshold else (loss < settings.tolerance)
+            done = done & (state["steps"] > 0)  # every round takes one step
             with jax.numpy_dtype_promotion("standard"):  # optax raises floats to the power of its step counter
                 changes, optimizer_state = optimizer.update(gradient, state["optimizer"], state["trained"])
             moved = model.project(optax.apply_updates(state["trained"], changes))
             trained = jax.tree.map(lambda new, old: jnp.where(done, old, new), moved, state["trained"])
             better = loss < state["best"]
             stale = jnp.where(better, 0, state["stale"] + 1)
+            kept = state["kept"]
+            if settings.patience:  # the loss is that of the parameters before the step
+                kept = jax.tree.map(lambda new, old: jnp.where(better, new, old), state["trained"], kept)
             done = done | ~jnp.isfinite(loss)
             if settings.patience:
                 done = done | (stale >= settings.patience)
             return {
                 "trained": trained, "optimizer": optimizer_state, "noise": noise, "key": key, "loss": loss,
                 "best": jnp.minimum(loss, state["best"]), "stale": stale, "steps": state["steps"] + 1, "done": done,
+                "kept": kept,
             }  # fmt: skip
 
         start = {
             "trained": trained, "optimizer": optimizer.init(trained), "noise": noise, "key": key,
             "loss": jnp.float32(0), "best": jnp.float32(jnp.inf), "stale": jnp.int32(0), "steps": jnp.int32(0),
-            "done": jnp.bool_(False),
+            "done": jnp.bool_(False), "kept": trained if settings.patience else {},
         }  # fmt: skip
         end = jax.lax.while_loop(lambda s: (s["steps"] < settings.steps) & ~s["done"], step, start)
-        return end["trained"] | end["noise"], {"loss": end["loss"], "steps": end["steps"], "mean": mean}
+        last = {"loss": end["loss"], "steps": end["steps"], "mean": mean}
+        if settings.patience:
+            return end["kept"] | end["noise"], last | {
+                "loss": jnp.where(jnp.isfinite(end["loss"]), end["best"], end["loss"])
+            }
+        return end["trained"] | end["noise"], last
 
 
 def _threshold_loss(errors: jax.Array, gamma: jax.Array) -> tuple[jax.Array, jax.Array]:

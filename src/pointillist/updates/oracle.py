@@ -114,9 +114,9 @@ class MaxSat:
         start = time.monotonic()
         formula, literals, unit = self._encode(problem, WCNF())
         guess = local_search(problem)
-        offset = problem.value(guess)  # an upper bound on the cost of the best: what the guess gives up
+        guess_value = problem.value(guess)
         if not formula.soft:
-            return Solution(guess, offset, True)
+            return Solution(guess, guess_value, True)
         total = sum(formula.wght)
         floor = self._constant(problem)
         # Without the detection of at-most-one constraints and core exhaustion, RC2 is hundreds of times slower here.
@@ -127,7 +127,7 @@ class MaxSat:
                 """Interrupt at the time limit, or when RC2's lower bound on the cost proves the guess good enough."""
                 while not done.wait(0.002):
                     bound = (total - rc2.cost) * unit + floor
-                    close = limits.gap > 0 and offset >= bound - limits.gap * abs(bound)
+                    close = limits.gap > 0 and guess_value >= bound - limits.gap * abs(bound)
                     if close or time.monotonic() - start > limits.seconds:
                         rc2.interrupt()
                         return
@@ -141,7 +141,7 @@ class MaxSat:
                 watcher.join()
             if model is None:
                 bound = (total - rc2.cost) * unit + floor
-                return Solution(guess, offset, offset >= bound - limits.gap * abs(bound))
+                return Solution(guess, guess_value, guess_value >= bound - limits.gap * abs(bound))
             true = {literal for literal in model if literal > 0}
         record = tuple(next(v for v, lit in choice.items() if lit in true) for choice in literals)
         return Solution(record, problem.value(record), True)
