@@ -19,6 +19,8 @@ LARGE = Domain(tuple(f"x{i}" for i in range(12)), (10,) * 12)
         (LARGE, "marginal", {"rows": 100}, "one-shot"),
         (SMALL, None, {"rounds": 5}, "mwem"),
         (SMALL, "query", {}, "mwem"),
+        (SMALL, None, {"round": 5}, "mwem"),
+        (SMALL, None, {"spreed": 5}, "one-shot"),
         (LARGE, None, {"rounds": 5}, "gem"),
         (LARGE, "query", {}, "gem"),
     ],

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["BudgetError", "InputError", "PointillistError", "RunStopped", "Shown", "check", "nearest"]
+__all__ = ["BudgetError", "InputError", "PointillistError", "RunStopped", "Shown", "check", "is_near", "nearest"]
 
 
 class PointillistError(Exception):
@@ -64,6 +64,11 @@ def check(condition: bool, parameter: str, value: Any, rule: str, hint: str) -> 
     """Raise :class:`InputError` unless ``condition`` holds."""
     if not condition:
         raise InputError(parameter, value, rule, hint)
+
+
+def is_near(word: str, known: Iterable[str]) -> bool:
+    """Whether a known word is this one or close to it."""
+    return bool(difflib.get_close_matches(word, list(known), n=1, cutoff=0.6))
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from pointillist.data.neighbours import Relation
 from pointillist.data.schema import Schema
 from pointillist.data.sources import TableSource
 from pointillist.data.table import Table
-from pointillist.errors import InputError, RunStopped, Shown, check, nearest
+from pointillist.errors import InputError, RunStopped, Shown, check, is_near, nearest
 from pointillist.framework import Algorithm, run
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.curator import MOST_ROWS, Curator
@@ -103,7 +103,12 @@ def synthesize(
     spec = {
         "format": FORMAT,
         "private": curator.noise.private,
-        "method": {"name": chosen.name, "parameters": asdict(parameters)},
+        "method": {
+            "name": chosen.name,
+            "parameters": asdict(parameters),
+            "schedule": repr(algorithm.schedule),
+            "rule": repr(algorithm.rule),
+        },
         "workload": workload_spec(queries),
         "privacy": {
             "relation": relation.value,
@@ -131,10 +136,11 @@ def default_method(domain: Domain, group: str | Grouping | None, settings: Mappi
     histogram of the domain fits, else GEM.
     """
     first = get_method("one-shot")
+    other = get_method("mwem" if get_method("mwem").fits(domain) else "gem")
+    strange = set(settings) - {field.name for field in fields(first.parameters)}
+    meant = [key for key in strange if is_near(key, (field.name for field in fields(other.parameters)))]
     suits = group is None or str(group) in first.groupings
-    if suits and set(settings) <= {field.name for field in fields(first.parameters)}:
-        return first
-    return get_method("mwem" if get_method("mwem").fits(domain) else "gem")
+    return first if suits and not meant else other
 
 
 def plan(table: Table, workload: str | Workload, grouping: Grouping, relation: Relation) -> Workload:
