@@ -10,6 +10,8 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from pointillist.errors import InputError
+
 NAMES = ("histogram_speed", "histogram_scaling", "histogram_accuracy", "solvers", "relaxed_answers", "gem_speed")
 RESULTS = Path(__file__).parent / "results"
 
@@ -30,7 +32,11 @@ def main() -> None:
     if unknown:
         parser.error(f"unknown benchmark {unknown[0]!r}; known are {', '.join(NAMES)}")
     for name in arguments.names or NAMES:
-        text = import_module(f"benchmarks.{name}").run()
+        try:
+            text = import_module(f"benchmarks.{name}").run()
+        except (ImportError, InputError) as reason:  # PyTorch or the datasets are not here
+            sys.stdout.write(f"\n{name} is left out: {reason}\n")
+            continue
         packages = ", ".join(f"{p} {_version(p)}" for p in ("numpy", "scipy", "opendp", "jax", "torch") if _version(p))
         text += f"\nPython {platform.python_version()}, {packages}; {os.cpu_count()} cores ({platform.machine()}).\n"
         sys.stdout.write(f"\n{text}\n")
