@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import numpy as np
 
@@ -38,6 +39,7 @@ def run() -> str:
         figures = (f"{ours[0]:.4f} / {ours[1]:.5f}", f"{max_error:.4f} / {rmse:.5f}")
         ratio = f"{ours[0] / max_error:.2f} / {ours[1] / rmse:.2f}"
         rows.append((method, grouping.value, shown, epsilon, *figures, ratio, f"{ours[2]:.4f}", f"{seconds:.0f}"))
+        print(*rows[-1], file=sys.stderr, flush=True)
     return markdown(
         "Accuracy of the relaxed methods on ADULT, max error / rmse",
         (
