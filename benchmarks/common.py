@@ -42,7 +42,9 @@ def run_method(
     chosen = get_method(method)
     algorithm = chosen.algorithm(workload, chosen.configure(settings))
     budget = Budget(epsilon, 1 / len(table) ** 2)
-    curator = Curator(TableSource(table), workload, budget, InsecureSeededNoise(seed))
+    noise = InsecureSeededNoise(seed)
+    measurable = algorithm.measurable or workload
+    curator = Curator.for_schedule(TableSource(table), measurable, budget, algorithm.schedule, noise)
     start = time.perf_counter()
     params, _ = run(algorithm, curator, seed)
     elapsed = time.perf_counter() - start

@@ -172,7 +172,8 @@ def test_a_release_holds_no_true_answers(tmp_path: Path) -> None:
         assert arrays.files == ["weights"]
     spec = json.loads((folder / "release.json").read_text())
     assert sorted(spec) == [
-        "format", "method", "privacy", "private", "rows", "schema", "seed", "total", "versions", "workload",
+        "format", "measurable", "method", "privacy", "private", "public", "rows", "schema", "seed", "total",
+        "total_sigma", "versions", "workload",
     ]  # fmt: skip
     assert sorted(spec["workload"]) == ["grouping", "marginals", "queries"]
     ledger = spec["privacy"]["ledger"]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -20,11 +20,12 @@ from pointillist.algorithms.parameters import describe
 from pointillist.data import datasets
 from pointillist.data.draft import draft_schema
 from pointillist.data.neighbours import Relation
+from pointillist.data.public import PublicTable
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table, read_file
 from pointillist.errors import InputError, PointillistError, RunStopped, Shown, check
 from pointillist.evaluation.errors import Errors
-from pointillist.evaluation.report import compare_tables, independent_columns
+from pointillist.evaluation.report import compare_public, compare_tables, independent_columns
 from pointillist.queries.workload import Grouping
 from pointillist.release import Release, check_target, save_stopped
 from pointillist.synthesis import SpendingProgress, plan, synthesize
@@ -43,6 +44,9 @@ notes = Console(stderr=True, highlight=False, soft_wrap=True)
 Data = Annotated[str, typer.Argument(help="A CSV or Parquet file, or the name of a dataset.")]
 SchemaFile = Annotated[Path | None, typer.Option("--schema", help="Schema in TOML; default DATA's .schema.toml.")]
 WorkloadText = Annotated[str | None, typer.Option("--workload", help="marginals:K[:COUNT[:SEED]]")]
+PublicFile = Annotated[
+    str | None, typer.Option("--public", help="A public table: a file or a dataset; columns may be missing.")
+]
 Out = Annotated[Path, typer.Option("--out", help="Folder of the release.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing release.")]
 WORKLOAD = "marginals:3"
@@ -64,12 +68,13 @@ def synth(
     schema: SchemaFile = None,
     delta: Annotated[float | None, typer.Option("--delta", help="Default 1/n^2 under replace.")] = None,
     relation: Annotated[str, typer.Option("--relation", help="replace or add-remove.")] = "replace",
-    method: Annotated[str | None, typer.Option("--method", help="See `pointillist methods`; default one-shot.")] = None,
+    method: Annotated[str | None, typer.Option("--method", help="See `pointillist methods`; default auto.")] = None,
     workload: WorkloadText = WORKLOAD,
     group: Annotated[str | None, typer.Option("--group", help="query or marginal.")] = None,
     rounds: Annotated[int | None, typer.Option("--rounds", help="Number of rounds T.")] = None,
     rows: Annotated[int | None, typer.Option("--rows", help="Synthetic rows; default n, or its noisy count.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the post-processing.")] = 0,
+    public: PublicFile = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE of the method, repeatable.")] = None,
     out: Out = Path("release"),
     force: Force = False,
@@ -82,10 +87,14 @@ def synth(
     chosen = _settings(settings or [], rounds)
     if method is not None:
         get_method(method).configure(chosen)
+        get_method(method).require_public(public is not None)
+    same = public is not None and (public == data or (Path(data).is_file() and _same_file(data, public)))
+    check(not same, "public", public, "must be another table than the private one",
+          "give a table that is public already, or leave it out")  # fmt: skip
     table = _load(data, schema)
     with _progress(method or "synth") as progress, _keeping(out):
         release = synthesize(
-            table, epsilon=epsilon, delta=delta, relation=relation, method=method,
+            table, epsilon=epsilon, delta=delta, relation=relation, method=method, public=_load_public(public),
             workload=WORKLOAD if workload is None else workload, group=group, rows=rows, seed=seed, settings=chosen,
             insecure_noise_seed=insecure_noise_seed, progress=progress, announce=notes.print,
         )  # fmt: skip
@@ -99,6 +108,7 @@ def evaluate(
     synth: Annotated[str, typer.Argument(help="A release folder, or a table.")],
     schema: SchemaFile = None,
     workload: WorkloadText = None,
+    public: PublicFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare a synthetic table with the real one. Uses the real data: the output is NOT private."""
@@ -116,12 +126,18 @@ def evaluate(
     else:
         text = WORKLOAD if workload is None else workload
         queries = plan(table, text, Grouping.MARGINAL, Relation.REPLACE)
+    beside = None if public is None else PublicTable.encode(_load_public(public), table.schema)
     result = compare_tables(table, other, queries, release)
+    floor = None if beside is None else compare_public(table, beside, queries)
     if as_json:
-        print(json.dumps(result.to_dict()))
+        print(json.dumps(result.to_dict() | ({} if floor is None else {"public": floor.to_dict()})))
         return
     screen.print(f"{result.n:,} rows, {queries.describe()}")
-    _show_errors([*result.lines(), ("independent columns", independent_columns(table, queries))])
+    lines = [*result.lines(), ("independent columns", independent_columns(table, queries))]
+    _show_errors(lines if floor is None else [*lines, *floor.lines()])
+    if floor is not None:
+        screen.print(f"No reweighting of the {floor.records:,} public records has a max error below {floor.lower:.5f} "
+                     "(the best-mixture error, to which pmw_pub and pep_pub are bound).")  # fmt: skip
     screen.print("These figures use the real data: they are NOT private. Do not publish them with the release.")
 
 
@@ -238,6 +254,17 @@ def _load(data: str, schema: Path | None) -> Table:
     loaded = Schema.load(file)
     loaded.require_reviewed(str(file))
     return Table.encode(arrow, loaded)
+
+
+def _same_file(first: str, second: str) -> bool:
+    return Path(second).is_file() and Path(first).samefile(second)
+
+
+def _load_public(public: str | None) -> Any:
+    """A named dataset, or a file as it is: the private schema encodes it."""
+    if public is None:
+        return None
+    return datasets.load(public) if _is_dataset(public) else read_file(public, "public")
 
 
 @contextmanager

@@ -21,11 +21,14 @@ from pointillist.queries.workload import Grouping, Workload
 
 __all__ = [
     "Algorithm", "Average", "Family", "Last", "Log", "Measurement", "MovingAverage", "Output", "Replay", "Round",
-    "Update", "run",
+    "Start", "Update", "run",
 ]  # fmt: skip
 
 P = TypeVar("P")
 """The parameters of a distribution in the family."""
+
+Start = Callable[[np.random.Generator], tuple[P, dict[str, float]]]
+"""How the first distribution is made, from public facts alone; with diagnostics."""
 
 Progress = Callable[[int, int], None]
 """Called after each round with the number of rounds done and the number in all."""
@@ -59,9 +62,13 @@ class Log:
 
     workload: Workload
     total: int
+    """The number of rows: exact where it is public, else a measured count with noise of ``total_sigma``."""
     rounds: list[Round] = field(default_factory=list)
     notes: list[dict[str, float]] = field(default_factory=list)
     """Diagnostics of the update, one entry per round; not used by any later round."""
+    start: dict[str, float] = field(default_factory=dict)
+    """Diagnostics of how the start was made, before any round."""
+    total_sigma: float = 0.0
 
     @property
     def taken(self) -> set[int]:
@@ -174,7 +181,11 @@ class MovingAverage:
 
 @dataclass(frozen=True)
 class Algorithm(Generic[P]):
-    """A method: one choice of each part."""
+    """A method: one choice of each part.
+
+    Without a ``start`` the family's own first distribution is taken. ``measurable`` is what may be asked of the data,
+    where that is more than the workload.
+    """
 
     family: Family[P]
     schedule: Schedule
@@ -182,15 +193,20 @@ class Algorithm(Generic[P]):
     repeat: bool
     update: Update[P]
     output: Output[P]
+    start: Start[P] | None = None
+    measurable: Workload | None = None
+
+    def begin(self, rng: np.random.Generator) -> tuple[P, dict[str, float]]:
+        return (self.family.init(rng), {}) if self.start is None else self.start(rng)
 
 
 def run(
     algorithm: Algorithm[P], door: Door, seed: int, progress: Progress = lambda done, rounds: None
 ) -> tuple[P, Log]:
     """Run the loop. ``seed`` drives post-processing only, never privacy noise."""
-    params = algorithm.family.init(np.random.default_rng([seed, 0]))
+    params, start = algorithm.begin(np.random.default_rng([seed, 0]))
     total, rho = door.open()
-    log = Log(door.workload, total)
+    log = Log(door.workload, total, start=start, total_sigma=door.total_sigma)
     try:
         rounds = algorithm.schedule.count(rho, total)
         result = _rounds(algorithm, door, seed, params, log, rho, lambda done: progress(done, rounds))
@@ -211,7 +227,8 @@ def _rounds(
     while (spend := algorithm.schedule.spend(t, rho, total)) is not None:
         rng = np.random.default_rng([seed, t + 1])
         if spend.select_rho is None:
-            picks = tuple(Pick(group) for group in range(door.workload.groups))
+            groups = range(door.workload.groups) if spend.groups is None else spend.groups
+            picks = tuple(Pick(group) for group in groups)
         elif spend.select_rho == 0:
             picks = random_picks(rng, algorithm.rule, door.workload, spend.picks)
         else:
@@ -241,7 +258,7 @@ class Replay:
     """
 
     def __init__(self, log: Log, rho: float) -> None:
-        self.workload = log.workload
+        self.workload, self.total_sigma = log.workload, log.total_sigma
         self._total, self._rho = log.total, rho
         self._selections = iter([entry.picks for entry in log.rounds if entry.selected])
         self._measurements = iter([(entry.noisy, entry.sigma) for entry in log.rounds if entry.noisy])

@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -48,10 +49,10 @@ class Release:
     def schema(self) -> Schema:
         return self.table.schema
 
-    @property
+    @cached_property
     def workload(self) -> Workload:
-        """The workload that the release was made for."""
-        return self.log.workload
+        """The workload that the release was made for. The log's may hold more: what could be measured for it."""
+        return _workload_of(self.spec["workload"], self.schema)
 
     @property
     def statement(self) -> str:
@@ -103,10 +104,13 @@ class Release:
                 raise InputError("release: format", spec["format"], f"must be {FORMAT}", "update pointillist")
             schema = Schema.from_dict(spec["schema"])
             with (folder / TRANSCRIPT).open("rb") as file, np.load(file) as arrays:
-                log = _log_of(arrays, _workload_of(spec["workload"], schema), int(spec["total"]))
+                asked = _workload_of(spec["workload"], schema)
+                measurable = spec["measurable"] and _workload_of(spec["measurable"], schema)
+                log = _log_of(arrays, measurable or asked, int(spec["total"]))
+            log.total_sigma = float(spec["total_sigma"])
             method = get_method(spec["method"]["name"])
-            family = method.algorithm(log.workload, method.configure(spec["method"]["parameters"])).family
             with (folder / MODEL).open("rb") as file, np.load(file) as arrays:
+                family = method.saved_family(asked, method.configure(spec["method"]["parameters"]), arrays)
                 params = family.from_arrays(arrays)
             table = Table.read(folder / ROWS_PARQUET, schema)
         except PointillistError:
@@ -157,6 +161,7 @@ def save_stopped(stop: RunStopped, folder: Path) -> Path:
         "rho": stop.ledger.limit,
         "ledger": stop.ledger.to_list(),
         "total": stop.log.total,
+        "total_sigma": stop.log.total_sigma,
         "workload": workload_spec(stop.log.workload),
     }
     (target / "ledger.json").write_text(json.dumps(ledger, indent=1) + "\n", encoding="utf-8")

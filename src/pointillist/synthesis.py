@@ -9,6 +9,7 @@ from typing import Any
 from pointillist.algorithms import Method, get_method
 from pointillist.data.domain import Domain
 from pointillist.data.neighbours import Relation
+from pointillist.data.public import PublicTable
 from pointillist.data.schema import Schema
 from pointillist.data.sources import TableSource
 from pointillist.data.table import Table
@@ -36,6 +37,7 @@ def synthesize(
     epsilon: float,
     delta: float | None = None,
     schema: Schema | None = None,
+    public: Any = None,
     relation: str | Relation = Relation.REPLACE,
     method: str | None = None,
     workload: str | Workload = "marginals:3",
@@ -51,11 +53,12 @@ def synthesize(
 
     ``table`` is a :class:`~pointillist.Table`, or a pandas, polars or Arrow table together with ``schema``.
     ``delta`` defaults to 1/n^2 under ``replace`` and must be given under ``add-remove``. ``method`` defaults to
-    :func:`default_method`. ``settings`` are
-    hyper-parameters of the method. ``seed`` drives post-processing (initial weights, sampling of rows), never
-    privacy noise. ``insecure_noise_seed`` replaces the noise by seeded noise: for experiments only. ``announce`` gets
-    one line about the size of the job, before it is begun.
+    :func:`default_method`. ``public`` is a public table of any of these kinds, over all or some of the columns, for
+    the methods that use one; nothing is spent on it. ``settings`` are hyper-parameters of the method. ``seed`` drives
+    post-processing (initial weights, sampling of rows), never privacy noise. ``insecure_noise_seed`` replaces the
+    noise by seeded noise: for experiments only. ``announce`` gets a few lines about the size of the job.
     """
+    given = table
     if not isinstance(table, Table):
         check(
             schema is not None,
@@ -67,12 +70,15 @@ def synthesize(
         assert schema is not None
         table = Table.encode(table, schema)
     table.schema.require_reviewed("of the table")
+    check(public is None or public is not given, "public", Shown("the private table"), "must be another table",
+          "give a table that is public already, or leave it out")  # fmt: skip
     relation = _relation(relation)
     enough = len(table) >= 2 or relation is not Relation.REPLACE  # where n is private, it decides nothing
     check(enough, "table", Shown(f"{len(table)}"), "must have at least 2 rows", "give the whole table")
     budget = Budget(float(epsilon), _delta(delta, relation, len(table)), relation)
     settings = settings or {}
-    chosen = default_method(table.domain, group, settings) if method is None else get_method(method)
+    chosen = default_method(table.domain, group, settings, public) if method is None else get_method(method)
+    chosen.require_public(public is not None)
     check(0 <= seed < 2**63, "seed", seed, "must be in 0 .. 2^63 - 1", "use 0")
     good = insecure_noise_seed is None or insecure_noise_seed >= 0
     check(good, "insecure_noise_seed", insecure_noise_seed, "must not be negative", "use 0")
@@ -80,9 +86,11 @@ def synthesize(
           "give for example 1000")  # fmt: skip
     queries = plan(table, workload, chosen.grouping(group), relation)
     parameters = chosen.configure(settings)
-    algorithm = chosen.algorithm(queries, parameters)
+    beside = None if public is None else PublicTable.encode(public, table.schema)
+    algorithm = chosen.algorithm(queries, parameters, beside)
     noise = None if insecure_noise_seed is None else InsecureSeededNoise(insecure_noise_seed)
-    curator = Curator(TableSource(table), queries, budget, noise)
+    measurable = algorithm.measurable or queries
+    curator = Curator.for_schedule(TableSource(table), measurable, budget, algorithm.schedule, noise)
     _check_rounds(algorithm, curator)
 
     def report(done: int, rounds: int) -> None:
@@ -90,14 +98,21 @@ def synthesize(
 
     memory = show_bytes(algorithm.family.footprint(queries))
     announce(f"{chosen.name}: {queries.describe()}; the model and its answers take about {memory}")
+    if beside is not None:
+        covered = len(beside.covered(queries.marginals))
+        announce(f"{beside.describe()}; it covers {covered:,} of the {len(queries.marginals):,} marginals")
     progress(0, algorithm.schedule.count(curator.planned_rho, curator.public_rows or MOST_ROWS), 0.0)
     try:
         params, log = run(algorithm, curator, seed, report)
     except RunStopped as stop:
         raise RunStopped(stop.reason, stop.log, curator.ledger, curator.noise.description) from stop
+    if log.start:
+        announce("start: " + ", ".join(f"{name} {value:.4g}" for name, value in log.start.items()))
     synthetic = draw_rows(algorithm.family, params, table.schema, rows or log.total, seed)
     ledger = curator.ledger
     statement = ledger.statement(curator.public_rows)
+    if beside is not None:
+        statement += f"\nThe public table beside it ({beside.rows:,} rows) is not protected."
     if not curator.noise.private:
         statement = f"NOT PRIVATE: made with {curator.noise.description}. With real noise it would be:\n{statement}"
     spec = {
@@ -108,12 +123,16 @@ def synthesize(
             "parameters": asdict(parameters),
             "schedule": repr(algorithm.schedule),
             "rule": repr(algorithm.rule),
+            "start": log.start,
         },
+        "public": None if beside is None else beside.to_dict(),
         "workload": workload_spec(queries),
+        "measurable": algorithm.measurable and workload_spec(algorithm.measurable),
         "privacy": {
             "relation": relation.value,
             "epsilon": budget.epsilon,
             "delta": budget.delta,
+            "accounting": "Gaussian" if ledger.gaussian_only else "zCDP",
             "rho": ledger.limit,
             "rho_spent": ledger.spent,
             "noise": curator.noise.description,
@@ -121,6 +140,7 @@ def synthesize(
             "ledger": ledger.to_list(),
         },
         "total": log.total,
+        "total_sigma": log.total_sigma,
         "rows": len(synthetic),
         "seed": seed,
         "schema": table.schema.to_dict(),
@@ -129,13 +149,18 @@ def synthesize(
     return Release(synthetic, algorithm.family, params, log, spec)
 
 
-def default_method(domain: Domain, group: str | Grouping | None, settings: Mapping[str, Any]) -> Method:
-    """The method of a user who names none: one-shot, which suits domains of any size and has no rounds to choose.
+def default_method(
+    domain: Domain, group: str | Grouping | None, settings: Mapping[str, Any], public: Any = None
+) -> Method:
+    """The method of a user who names none: auto, which suits domains of any size and has no rounds to choose.
+    With a public table it is GEMPub, which takes any.
 
     Where ``group`` or ``settings`` ask for what it does not have (rounds, queries one by one), it is MWEM if a
     histogram of the domain fits, else GEM.
     """
-    first = get_method("one-shot")
+    if public is not None:
+        return get_method("gem_pub")
+    first = get_method("auto")
     other = get_method("mwem" if get_method("mwem").fits(domain) else "gem")
     strange = set(settings) - {field.name for field in fields(first.parameters)}
     meant = [key for key in strange if is_near(key, (field.name for field in fields(other.parameters)))]
@@ -173,12 +198,15 @@ def _check_rounds(algorithm: Algorithm[Any], curator: Curator) -> None:
     schedule, groups = algorithm.schedule, curator.workload.groups
     rows = MOST_ROWS if curator.public_rows is None else curator.public_rows
     rounds = schedule.count(curator.planned_rho, rows)
-    spend = schedule.spend(rounds - 1, curator.planned_rho, rows)
-    if spend is None:
-        return
-    if not algorithm.repeat and spend.select_rho is not None:
-        check(rounds * spend.picks <= groups, "rounds", rounds,
-              f"must pick at most the workload's {groups:,} groups, each once",
+    picks = 0
+    for t in range(0 if algorithm.repeat else rounds):
+        spend = schedule.spend(t, curator.planned_rho, rows)
+        if spend is None or spend.select_rho is None:
+            continue
+        picks += spend.picks
+        check(picks <= groups, "rounds", rounds, f"must pick at most the workload's {groups:,} groups, each once",
               "use fewer rounds or picks, or group by query")  # fmt: skip
-    if spend.measure_rho > 0:
-        curator.require_useful(spend.measure_rho, rounds)
+    for t in (0, rounds - 1):  # a schedule has at most two parts, each with even rounds
+        spend = schedule.spend(t, curator.planned_rho, rows)
+        if spend is not None and spend.measure_rho > 0:
+            curator.require_useful(spend.measure_rho, rounds)

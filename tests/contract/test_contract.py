@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pointillist import Grouping, InputError, Release, Table, all_kway, synthesize
+from pointillist import Grouping, InputError, Release, Table, Workload, all_kway, synthesize
 from pointillist.algorithms import METHODS, Method, get_method
 from pointillist.data.neighbours import Relation
+from pointillist.data.public import PublicTable
 from pointillist.data.schema import Categorical, Schema
 from pointillist.data.sources import TableSource
-from pointillist.framework import Replay, run
+from pointillist.framework import Algorithm, Replay, run
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.curator import Curator
 from pointillist.privacy.insecure import InsecureSeededNoise
@@ -32,6 +33,17 @@ SMALL: dict[str, dict[str, Any]] = {
     "rap_softmax": {"rounds": 2, "picks": 2, "rows": 20, "t_max": 20},
     "gem": {"rounds": 3, "batch": 20, "inputs": 8, "hidden": "16-16", "t_max": 5},
     "one-shot": {"rows": 20, "t_max": 30},
+    "auto": {"rows": 20, "t_max": 30},
+    "pmw_pub": {"rounds": 4},
+    "pep_pub": {"rounds": 4, "gate": 0.9},
+    "gem_pub": {
+        "rounds": 3,
+        "batch": 20,
+        "inputs": 8,
+        "hidden": "16-16",
+        "t_max": 5,
+        "pretrain_steps": 5,
+    },
 }
 """Settings that make a method run in a moment on the small table."""
 
@@ -44,6 +56,18 @@ LEARNS: dict[str, dict[str, Any]] = {
     "rap_softmax": {"rounds": 3, "picks": 2, "rows": 50, "t_max": 300},
     "gem": {"rounds": 6, "batch": 50, "inputs": 16, "hidden": "64-64", "t_max": 100, "learning_rate": 0.01},
     "one-shot": {"rows": 50, "t_max": 300},
+    "auto": {"rows": 50, "t_max": 100},
+    "pmw_pub": {},
+    "pep_pub": {},
+    "gem_pub": {
+        "rounds": 6,
+        "batch": 50,
+        "inputs": 16,
+        "hidden": "64-64",
+        "t_max": 100,
+        "learning_rate": 0.01,
+        "pretrain_steps": 20,
+    },
 }
 """Settings under which a method should learn the small table well, given a large budget."""
 
@@ -69,6 +93,18 @@ def small_table(n: int = 500, seed: int = 0) -> Table:
     return Table(Schema(columns), (a, b, c, d))
 
 
+def public_table(method: Method) -> Table | None:
+    """Other people of the same town, unevenly drawn; only for the methods that use them."""
+    town = small_table(400, seed=9)
+    return town.take(np.flatnonzero((town.codes[0] > 0) | (np.arange(len(town)) % 3 == 0))) if method.public else None
+
+
+def build(method: Method, workload: Workload, settings: dict[str, Any]) -> Algorithm[Any]:
+    public = public_table(method)
+    beside = None if public is None else PublicTable.encode(public, small_table().schema)
+    return method.algorithm(workload, method.configure(settings), beside)
+
+
 def settings_of(method: Method) -> dict[str, Any]:
     return SMALL[method.name]
 
@@ -76,9 +112,9 @@ def settings_of(method: Method) -> dict[str, Any]:
 def make(method: Method, grouping: Grouping, relation: Relation = Relation.REPLACE, noise: Any = None, table=None):
     table = small_table() if table is None else table
     workload = all_kway(table.domain, 2, grouping)
-    algorithm = method.algorithm(workload, method.configure(settings_of(method)))
-    curator = Curator(TableSource(table), workload, Budget(1.0, 1e-6, relation), noise or InsecureSeededNoise(3))
-    return algorithm, curator
+    algorithm = build(method, workload, settings_of(method))
+    measurable, budget = algorithm.measurable or workload, Budget(1.0, 1e-6, relation)
+    return algorithm, Curator(TableSource(table), measurable, budget, noise or InsecureSeededNoise(3))
 
 
 def same(family: Any, first: Any, second: Any) -> bool:
@@ -164,7 +200,7 @@ def test_a_release_is_saved_and_loaded(method: Method, grouping: Grouping, tmp_p
     table = small_table()
     release = synthesize(
         table, epsilon=2.0, method=method.name, workload="marginals:2", group=grouping,
-        settings=settings_of(method), rows=300,
+        settings=settings_of(method), rows=300, public=public_table(method),
     )  # fmt: skip
     loaded = Release.load(release.save(tmp_path / "out"))
     assert len(loaded.table) == 300
@@ -182,9 +218,10 @@ def test_a_large_budget_beats_the_start(method: Method, grouping: Grouping) -> N
     learning = dict(LEARNS[method.name])
     if grouping is Grouping.QUERY and "picks" in learning:
         learning["rounds"] = 12  # a single query teaches less than a whole marginal
-    algorithm = method.algorithm(workload, method.configure(learning))
-    curator = Curator(TableSource(table), workload, Budget(50.0, 1e-6), InsecureSeededNoise(1))
-    before = np.abs(algorithm.family.answers(algorithm.family.init(np.random.default_rng([0, 0])), workload) - truth)
+    algorithm = build(method, workload, learning)
+    measurable = algorithm.measurable or workload
+    curator = Curator(TableSource(table), measurable, Budget(50.0, 1e-6), InsecureSeededNoise(1))
+    before = np.abs(algorithm.family.answers(algorithm.begin(np.random.default_rng([0, 0]))[0], workload) - truth)
     params, _ = run(algorithm, curator, seed=0)
     after = np.abs(algorithm.family.answers(params, workload) - truth)
     assert after.max() < 0.8 * before.max()

@@ -23,7 +23,7 @@ from pointillist.privacy.curator import Curator
 from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.privacy.scores import Pick
 from pointillist.release import save_stopped
-from pointillist.updates.descent import Descent, Settings
+from pointillist.updates.descent import Descent, Settings, combined
 
 NETWORK = {"batch": 30, "inputs": 8, "hidden": "16-16"}
 
@@ -60,6 +60,19 @@ def test_a_run_by_marginal_compiles_once() -> None:
     assert algorithm.update.traces == 1
 
 
+def test_equal_updates_share_one_program() -> None:
+    """Runs that differ in seeds, noise or budget only compile once, and a program keeps nothing of a run."""
+    settings = {"rounds": 2, "t_max": 7, **NETWORK}
+    (first, one, _), (second, two, _) = (run_small("gem", Grouping.MARGINAL, settings) for _ in range(2))
+    assert first.update is not second.update
+    assert first.update.traces == second.update.traces == 1
+    assert one.keys() == two.keys()
+    assert all(np.array_equal(one[name], two[name]) for name in one)
+    other, _, _ = run_small("gem", Grouping.MARGINAL, settings | {"learning_rate": 0.002})
+    assert other.update.traces == first.update.traces == 1
+    assert other.update._program is not first.update._program
+
+
 def test_repeated_measurements_are_averaged_by_their_precision() -> None:
     table = small_table()
     workload = all_kway(table.domain, 1)
@@ -67,7 +80,7 @@ def test_repeated_measurements_are_averaged_by_their_precision() -> None:
     log = Log(workload, 100)
     for counts, sigma in (([60, 0, 0, 40], 1.0), ([30, 30, 30, 10], 2.0)):
         log.rounds.append(Round((Pick(0),), (np.array(counts),), sigma))
-    data = update._marginal_data(log)
+    data = update.cells_data(*combined(log))
     plan = update._plan
     targets, weights = plan.to_flat(data["targets"]), plan.to_flat(data["weights"])
     assert np.allclose(targets[:4], (4 * np.array([0.6, 0, 0, 0.4]) + np.array([0.3, 0.3, 0.3, 0.1])) / 5)
@@ -186,7 +199,7 @@ def test_an_interrupt_keeps_the_account(monkeypatch: pytest.MonkeyPatch, tmp_pat
     def interrupted(*arguments: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Descent, "__call__", interrupted)
+    monkeypatch.setattr(Descent, "fit", interrupted)
     with pytest.raises(RunStopped, match="the run was stopped by KeyboardInterrupt") as stopped:
         synthesize(small_table(), epsilon=1.0, workload="marginals:2", insecure_noise_seed=1)
     first, second = (save_stopped(stopped.value, tmp_path / "out") for _ in range(2))

@@ -6,14 +6,32 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pointillist.algorithms import dualquery, fem, gem, mwem, one_shot, pep, rap, rap_softmax
+import numpy as np
+
+from pointillist.algorithms import (
+    auto,
+    dualquery,
+    fem,
+    gem,
+    gem_pub,
+    mwem,
+    one_shot,
+    pep,
+    pep_pub,
+    pmw_pub,
+    public,
+    rap,
+    rap_softmax,
+)
 from pointillist.algorithms.parameters import read
 from pointillist.data.domain import Domain
+from pointillist.data.public import PublicTable
 from pointillist.errors import InputError, Shown, check, nearest
 from pointillist.families.histogram import Histogram
 from pointillist.families.records import RecordList
 from pointillist.families.relaxed import Relaxed
-from pointillist.framework import Algorithm
+from pointillist.families.support import Support
+from pointillist.framework import Algorithm, Family
 from pointillist.queries.workload import Grouping, Workload
 
 __all__ = ["METHODS", "Method", "get_method"]
@@ -30,12 +48,20 @@ class Method:
     update: str
     output: str
     parameters: type
-    build: Callable[[Workload, Any], Algorithm[Any]]
+    build: Callable[..., Algorithm[Any]]
+    """From a workload and parameters, and for methods on public data from a public table."""
     groupings: tuple[Grouping, ...]
     fits: Callable[[Domain], bool]
     memory: Callable[[Domain], int]
     consistent: bool = True
     """Whether the model's answers are those of a distribution (RAP's clipped rows are not)."""
+    revive: Callable[[Workload, Any, Mapping[str, np.ndarray]], Family[Any]] | None = None
+    """For methods on public data: the family of a saved model, which is read without the public table."""
+
+    @property
+    def public(self) -> bool:
+        """Whether the method needs a public table."""
+        return self.revive is not None
 
     def grouping(self, word: str | None) -> Grouping:
         """The grouping asked for, or the method's default: the first of its groupings."""
@@ -48,21 +74,53 @@ class Method:
         """Hyper-parameters of this method from names and values."""
         return read(self.parameters, self.name, settings)
 
-    def algorithm(self, workload: Workload, parameters: Any) -> Algorithm[Any]:
-        """The method over a workload; refuses a domain that it cannot hold."""
+    def algorithm(self, workload: Workload, parameters: Any, table: PublicTable | None = None) -> Algorithm[Any]:
+        """The method over a workload and, if it uses one, a public table; refuses a domain that it cannot hold."""
         domain = workload.domain
+        self.require_public(table is not None)
         if not self.fits(domain):
             gigabytes = self.memory(domain) / 1e9
-            others = [m.name for m in METHODS.values() if m.fits(domain)]
+            others = [m.name for m in METHODS.values() if m.fits(domain) and not m.public]
             hint = f"use one of {', '.join(others)}" if others else "use fewer columns or coarser bins"
             shown = Shown(f"{domain.cells:,} cells ({gigabytes:,.1f} GB of weights)")
             raise InputError("domain", shown, f"must be small enough for a histogram, as {self.name} needs", hint)
-        return self.build(workload, parameters)
+        return self.build(workload, parameters) if table is None else self.build(workload, parameters, table)
+
+    def require_public(self, given: bool) -> None:
+        """Refuse a method on public data without a public table, and the other way round."""
+        if given == self.public:
+            return
+        using = [m.name for m in METHODS.values() if m.public]
+        if self.public:
+            raise InputError(
+                "public", None, f"must be a public table for {self.name}", "give one, or use another method"
+            )
+        rule = f"must be left out for {self.name}, which makes no use of it"
+        raise InputError("public", Shown("a table"), rule, f"leave it out or use one of {', '.join(using)}")
+
+    def saved_family(self, workload: Workload, parameters: Any, arrays: Mapping[str, np.ndarray]) -> Family[Any]:
+        """The family of a saved model."""
+        if self.revive is None:
+            return self.algorithm(workload, parameters).family
+        return self.revive(workload, parameters, arrays)
 
 
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
+        Method(
+            name="auto",
+            family="relaxed rows, softmax per attribute",
+            selection="none: one round, by public facts",
+            measured="yes",
+            update="gradient descent, squared error with shrinkage by the known noise",
+            output="last",
+            parameters=auto.Parameters,
+            build=auto.build,
+            groupings=(Grouping.MARGINAL,),
+            fits=Relaxed.fits,
+            memory=Relaxed.memory,
+        ),
         Method(
             name="mwem",
             family="histogram over the whole domain",
@@ -141,6 +199,48 @@ METHODS: dict[str, Method] = {
             groupings=(Grouping.MARGINAL,),
             fits=Relaxed.fits,
             memory=Relaxed.memory,
+        ),
+        Method(
+            name="pmw_pub",
+            family="histogram over the public records, public weights",
+            selection="1 per round, even budget",
+            measured="yes",
+            update="as mwem",
+            output="last (option: average)",
+            parameters=pmw_pub.Parameters,
+            build=pmw_pub.build,
+            groupings=(Grouping.MARGINAL, Grouping.QUERY),
+            fits=Support.fits,
+            memory=Support.memory,
+            revive=public.revive,
+        ),
+        Method(
+            name="pep_pub",
+            family="histogram over the public records, public weights",
+            selection="1 per round, even budget",
+            measured="yes",
+            update="as pep",
+            output="last",
+            parameters=pep_pub.Parameters,
+            build=pep_pub.build,
+            groupings=(Grouping.QUERY, Grouping.MARGINAL),
+            fits=Support.fits,
+            memory=Support.memory,
+            revive=public.revive,
+        ),
+        Method(
+            name="gem_pub",
+            family="generator network, pretrained on public answers (free)",
+            selection="1 per round, even budget",
+            measured="yes",
+            update="as gem",
+            output="EMA of weights, 2nd half",
+            parameters=gem_pub.Parameters,
+            build=gem_pub.build,
+            groupings=(Grouping.MARGINAL, Grouping.QUERY),
+            fits=Relaxed.fits,
+            memory=Relaxed.memory,
+            revive=gem_pub.revive,
         ),
         Method(
             name="dualquery",

@@ -20,19 +20,20 @@ The noise z is drawn once; ``resample`` draws it anew at every step.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pointillist.algorithms.parameters import parameter
 from pointillist.errors import check
 from pointillist.families.generator import Generator
 from pointillist.families.relaxed import Params, Relaxed
-from pointillist.framework import Algorithm, MovingAverage
+from pointillist.framework import Algorithm, MovingAverage, Start
 from pointillist.privacy.schedule import EvenSchedule
 from pointillist.privacy.scores import MaxError
 from pointillist.queries.workload import Grouping, Workload
 from pointillist.updates.descent import Descent, Settings
 
-__all__ = ["Parameters", "build"]
+__all__ = ["Parameters", "build", "family_of"]
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,20 @@ class Parameters:
         check(0 <= self.beta < 1, "beta", self.beta, "must be at least 0 and below 1", "give 0.9")
 
 
-def build(workload: Workload, parameters: Parameters) -> Algorithm[Params]:
-    """GEM as a choice of parts."""
+def family_of(workload: Workload, parameters: Parameters) -> Relaxed:
+    """The mixtures that the network can make."""
+    hidden = tuple(int(width) for width in parameters.hidden.split("-"))
+    return Relaxed(Generator(workload.domain, parameters.batch, parameters.inputs, hidden))
+
+
+def build(
+    workload: Workload, parameters: Parameters, start: Callable[[Relaxed], Start[Params]] | None = None
+) -> Algorithm[Params]:
+    """GEM as a choice of parts; with another ``start`` than random weights, for the variant on public data."""
     by_query = workload.grouping is Grouping.QUERY
     rounds, alpha, rate = parameters.rounds, parameters.alpha, parameters.learning_rate
     rounds = min(100 if by_query else 60, workload.groups) if rounds is None else rounds
-    hidden = tuple(int(width) for width in parameters.hidden.split("-"))
-    family = Relaxed(Generator(workload.domain, parameters.batch, parameters.inputs, hidden))
+    family = family_of(workload, parameters)
     settings = Settings(
         steps=parameters.t_max,
         learning_rate=(1e-4 if by_query else 3e-4) if rate is None else rate,
@@ -82,4 +90,5 @@ def build(workload: Workload, parameters: Parameters) -> Algorithm[Params]:
         repeat=False,
         update=Descent(family, workload, settings),
         output=MovingAverage(parameters.beta, start=rounds // 2),
+        start=None if start is None else start(family),
     )

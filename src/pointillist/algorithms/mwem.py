@@ -24,7 +24,7 @@ import numpy as np
 
 from pointillist.algorithms.parameters import parameter
 from pointillist.errors import check, nearest
-from pointillist.families.histogram import Histogram
+from pointillist.families.histogram import Histogram, Weights
 from pointillist.framework import Algorithm, Average, Last, Log, Measurement
 from pointillist.privacy.schedule import EvenSchedule
 from pointillist.privacy.scores import MaxError
@@ -66,7 +66,7 @@ class Parameters:
 class MultiplicativeWeights:
     """The update; keeps no memory besides the log."""
 
-    family: Histogram
+    family: Weights
     eta: float
     past: bool
 
@@ -92,9 +92,9 @@ class MultiplicativeWeights:
         return params, None
 
 
-def build(workload: Workload, parameters: Parameters) -> Algorithm[np.ndarray]:
-    """MWEM as a choice of parts."""
-    family = Histogram(workload.domain)
+def build(workload: Workload, parameters: Parameters, family: Weights | None = None) -> Algorithm[np.ndarray]:
+    """MWEM as a choice of parts; with a ``family`` of weights on other records, for the variant on public data."""
+    family = Histogram(workload.domain) if family is None else family
     by_query = workload.grouping is Grouping.QUERY
     rounds, eta = parameters.rounds, parameters.eta
     if rounds is None:

@@ -17,6 +17,8 @@ that satisfy q_i by
 
 and for a whole marginal the weight of each cell c by a_c / q_c (iterative proportional fitting). A round makes at
 most min(T_max, 2 t) projections, from the current distribution on, and stops when every past error is at most gamma.
+A query whose projection changed nothing (no record that satisfies it has weight, as may be on public records) is left
+alone for the rest of the round.
 After a step on a single query only the past answers that share records with it are computed again.
 """
 
@@ -28,7 +30,7 @@ import numpy as np
 
 from pointillist.algorithms.parameters import parameter
 from pointillist.errors import check
-from pointillist.families.histogram import Histogram
+from pointillist.families.histogram import Histogram, Weights
 from pointillist.framework import Algorithm, Last, Log
 from pointillist.privacy.schedule import EvenSchedule
 from pointillist.privacy.scores import MaxError
@@ -37,6 +39,8 @@ from pointillist.queries.workload import Grouping, Workload
 __all__ = ["EntropyProjection", "Parameters", "build"]
 
 EDGE = 1e-6
+PROGRESS = 0.9
+"""A projection that leaves more than this share of the error changed nothing to speak of."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Parameters:
 class EntropyProjection:
     """The update; keeps no memory besides the log."""
 
-    family: Histogram
+    family: Weights
     gamma: float
     t_max: int
 
@@ -72,13 +76,16 @@ class EntropyProjection:
         sums = self.family.group_sums(params, log.workload, groups)
         mass = float(params.sum(dtype=np.float64))
         steps = 0
+        stuck: set[int] = set()
         for _ in range(min(self.t_max, 2 * len(log.rounds))):
             errors = [np.abs(a - s / mass).max() for a, s in zip(targets, sums, strict=True)]
-            worst = int(np.argmax(errors))
-            if errors[worst] <= self.gamma:
+            worst = int(np.argmax([0.0 if n in stuck else error for n, error in enumerate(errors)]))
+            if errors[worst] <= self.gamma or worst in stuck:
                 break
             factors = self.factors(targets[worst], sums[worst] / mass)
             mass = self.family.rescale(params, log.workload, groups, worst, factors, sums, mass)
+            if np.abs(targets[worst] - sums[worst] / mass).max() > max(PROGRESS * errors[worst], EDGE):
+                stuck.add(worst)
             steps += 1
         log.notes[-1]["projections"] = steps
         params /= params.sum(dtype=np.float64)
@@ -96,9 +103,9 @@ class EntropyProjection:
         return factors
 
 
-def build(workload: Workload, parameters: Parameters) -> Algorithm[np.ndarray]:
-    """PEP as a choice of parts."""
-    family = Histogram(workload.domain)
+def build(workload: Workload, parameters: Parameters, family: Weights | None = None) -> Algorithm[np.ndarray]:
+    """PEP as a choice of parts; with a ``family`` of weights on other records, for the variant on public data."""
+    family = Histogram(workload.domain) if family is None else family
     rounds = parameters.rounds
     if rounds is None:
         rounds = min(50 if workload.grouping is Grouping.QUERY else 20, workload.groups)

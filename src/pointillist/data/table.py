@@ -151,29 +151,32 @@ def _plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def read_file(path: str | Path) -> pa.Table:
-    """A CSV file (every cell as text, so that "01" stays "01") or a Parquet file as an Arrow table."""
+def read_file(path: str | Path, name: str = "data") -> pa.Table:
+    """A CSV file (every cell as text, so that "01" stays "01") or a Parquet file as an Arrow table.
+
+    ``name`` is the parameter to blame in an error.
+    """
     import pyarrow as pa
     from pyarrow import csv, parquet
 
     path = Path(path)
-    check(path.exists(), "data", str(path), "must be an existing file or the name of a dataset",
+    check(path.exists(), name, str(path), "must be an existing file or the name of a dataset",
           "check the path, or see `pointillist methods --datasets`")  # fmt: skip
-    check(path.is_file(), "data", str(path), "must be a file, not a folder", "give the path of one file")
-    check(path.name.endswith(SUFFIXES), "data", str(path), f"must be a file that ends in {', '.join(SUFFIXES)}",
+    check(path.is_file(), name, str(path), "must be a file, not a folder", "give the path of one file")
+    check(path.name.endswith(SUFFIXES), name, str(path), f"must be a file that ends in {', '.join(SUFFIXES)}",
           "convert the table to one of these")  # fmt: skip
-    check(path.stat().st_size > 0, "data", str(path), "must not be an empty file", "check how it was written")
+    check(path.stat().st_size > 0, name, str(path), "must not be an empty file", "check how it was written")
     try:
         if path.name.endswith(".parquet"):
             return parquet.read_table(path)
         parsing = csv.ParseOptions(newlines_in_values=True)
         with csv.open_csv(path, parse_options=parsing) as reader:  # ".gz" is unpacked on the way
-            names = reader.schema.names
-        types = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
+            columns = reader.schema.names
+        types = csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), strings_can_be_null=False)
         return csv.read_csv(path, parse_options=parsing, convert_options=types)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         rule = f"must be a readable table ({_one_line(error)})"
-        raise InputError("data", str(path), rule, "check the file") from None
+        raise InputError(name, str(path), rule, "check the file") from None
 
 
 def _one_line(error: Exception) -> str:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pointillist.data.public import PublicTable
 from pointillist.data.sources import TableSource
 from pointillist.data.table import Table
 from pointillist.evaluation.errors import Errors, compare
+from pointillist.families.support import Support
 from pointillist.queries.counting import exact_counts
 from pointillist.queries.workload import Workload
 from pointillist.release import Release
+from pointillist.updates.mixture import best_mixture
 
-__all__ = ["Comparison", "compare_tables", "fractions", "independent_columns"]
+__all__ = ["Comparison", "PublicFloor", "compare_public", "compare_tables", "fractions", "independent_columns"]
 
 
 @dataclass(frozen=True)
@@ -57,3 +61,36 @@ def independent_columns(real: Table, workload: Workload) -> Errors:
             product = np.multiply.outer(product, single[attribute]).ravel()
         answers.append(product)
     return compare(workload, fractions(real, workload), np.concatenate(answers))
+
+
+@dataclass(frozen=True)
+class PublicFloor:
+    """How close the records of a public table can come to the real one: as they are, and reweighted at best.
+
+    The best-mixture error, the smallest max error of any reweighting, lies between ``lower`` and ``best.max``.
+    """
+
+    records: int
+    public: Errors
+    best: Errors
+    lower: float
+    exact: bool
+
+    def lines(self) -> list[tuple[str, Errors]]:
+        return [("the public table", self.public), ("its best reweighting", self.best)]
+
+    def to_dict(self) -> dict[str, Any]:
+        bounds = {"lower": self.lower, "upper": self.best.max, "exact": self.exact}
+        return {"records": self.records, "public": self.public.to_dict(), "best": self.best.to_dict()} | bounds
+
+
+def compare_public(
+    real: Table, public: PublicTable, workload: Workload, progress: Callable[[int, float, float], None] | None = None
+) -> PublicFloor:
+    """The errors of a public table and its best-mixture error, to within a duality gap."""
+    support = Support.of(public, "the best-mixture error")
+    truth = fractions(real, workload)
+    best = best_mixture(support.codes, workload, truth, start=support.start, progress=progress)
+    as_it_is = compare(workload, truth, support.answers(support.start, workload))
+    reweighted = compare(workload, truth, support.answers(best.weights, workload))
+    return PublicFloor(len(support.start), as_it_is, reweighted, min(best.lower, reweighted.max), best.exact)

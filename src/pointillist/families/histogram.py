@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from pointillist.data.domain import Attributes, Domain
 from pointillist.families.sampling import stratified
+from pointillist.framework import Family
 from pointillist.queries.workload import Grouping, Workload
 
-__all__ = ["Histogram", "marginals_of", "sum_out"]
+__all__ = ["FLOOR", "Histogram", "Weights", "marginals_of", "sum_out"]
 
 MOST_CELLS = 100_000_000
 DOUBLE_CELLS = 10_000_000
@@ -25,6 +26,26 @@ to about 1e-6, far below any privacy noise)."""
 
 FLOOR = 1e-30
 """No weight falls below it: a weight of 0 could never rise again, and smaller numbers are slow to compute with."""
+
+
+class Weights(Family[np.ndarray], Protocol):
+    """A family of weights on fixed records: what MWEM and PEP work on. The records are those of the whole domain
+    here, and those of a public table in :mod:`pointillist.families.support`."""
+
+    def group_sums(self, params: np.ndarray, workload: Workload, groups: Sequence[int]) -> list[np.ndarray]:
+        """For each group, the sums of the weights over its cells (not divided by the sum of all)."""
+        ...
+
+    def scale_group(self, params: np.ndarray, workload: Workload, group: int, factors: np.ndarray) -> None:
+        """Multiply the weights of each cell of a group by its factor, in place."""
+        ...
+
+    def rescale(
+        self, params: np.ndarray, workload: Workload, groups: Sequence[int], at: int, factors: np.ndarray,
+        sums: list[np.ndarray], mass: float,
+    ) -> float:  # fmt: skip
+        """Scale the group ``groups[at]`` and bring the ``sums`` of all ``groups`` up to date; returns the new mass."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -58,7 +79,6 @@ class Histogram:
         return np.concatenate([found[m].ravel() for m in workload.marginals]).astype(np.float64)
 
     def group_sums(self, params: np.ndarray, workload: Workload, groups: Sequence[int]) -> list[np.ndarray]:
-        """For each group, the sums of the weights over its cells (not divided by the sum of all)."""
         if workload.grouping is Grouping.QUERY:
             return [self._view(params, workload, g).sum(dtype=np.float64, keepdims=True).ravel() for g in groups]
         if len(groups) == 1:
@@ -67,7 +87,6 @@ class Histogram:
         return [found[workload.marginals[g]].astype(np.float64).ravel() for g in groups]
 
     def scale_group(self, params: np.ndarray, workload: Workload, group: int, factors: np.ndarray) -> None:
-        """Multiply the weights of each cell of a group by its factor, in place."""
         if workload.grouping is Grouping.QUERY:
             view = self._view(params, workload, group)
             np.maximum(view * factors[0], FLOOR, out=view)
@@ -81,18 +100,15 @@ class Histogram:
         self, params: np.ndarray, workload: Workload, groups: Sequence[int], at: int, factors: np.ndarray,
         sums: list[np.ndarray], mass: float,
     ) -> float:  # fmt: skip
-        """Scale the group ``groups[at]`` and bring the ``sums`` of all ``groups`` up to date; returns the new mass.
-
-        A single query changes another one only on the records that satisfy both: only those are summed again.
-        """
+        """A single query changes another one only on the records that satisfy both: only those are summed again."""
         if workload.grouping is Grouping.MARGINAL:
             self.scale_group(params, workload, groups[at], factors)
             sums[:] = self.group_sums(params, workload, groups)
             return float(sums[at].sum())
-        fixed = self._fixed(workload, groups[at])
+        fixed = workload.fixed(groups[at])
         gain = float(factors[0]) - 1
         for n, other in enumerate(groups):
-            both = self._fixed(workload, other)
+            both = workload.fixed(other)
             if all(both.get(i, y) == y for i, y in fixed.items()):
                 shared = params[self._index(fixed | both)].sum(dtype=np.float64)
                 sums[n] = sums[n] + gain * shared
@@ -100,19 +116,13 @@ class Histogram:
         self.scale_group(params, workload, groups[at], factors)
         return mass + gain * before
 
-    def _fixed(self, workload: Workload, query: int) -> dict[int, int]:
-        """The attributes that a query fixes, with their values."""
-        group = workload.group(query)
-        values = workload.values(group.marginal, group.cells.start)
-        return dict(zip(workload.marginals[group.marginal], values, strict=True))
-
     def _index(self, fixed: Mapping[int, int]) -> tuple[Any, ...]:
         """The index of a strided view: one value per fixed attribute, all values of the others."""
         return (*(fixed.get(i, slice(None)) for i in range(len(self.domain))), ...)
 
     def _view(self, params: np.ndarray, workload: Workload, query: int) -> np.ndarray:
         """The weights of the records that satisfy a query: a strided view."""
-        view: np.ndarray = params[self._index(self._fixed(workload, query))]
+        view: np.ndarray = params[self._index(workload.fixed(query))]
         return view
 
     def sample(self, rng: np.random.Generator, params: np.ndarray, rows: int) -> tuple[np.ndarray, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pointillist.data.domain import Domain
+from pointillist.data.sources import sum_weights
 from pointillist.families.sampling import stratified
 from pointillist.queries.workload import Workload
 
@@ -48,15 +49,9 @@ class RecordList:
         return Records.even(np.zeros((0, len(self.domain)), np.int64))
 
     def answers(self, params: Records, workload: Workload) -> np.ndarray:
-        parts = []
-        for marginal in workload.marginals:
-            cells = self.domain.cells_of(marginal)
-            if len(params.codes) == 0:
-                parts.append(np.full(cells, 1 / cells))
-                continue
-            keys = np.ravel_multi_index(params.codes[:, marginal].T, self.domain.shape(marginal))
-            parts.append(np.bincount(keys, params.weights, minlength=cells))
-        return np.concatenate(parts)
+        if len(params.codes) == 0:
+            return np.concatenate([np.full(n, 1 / n) for n in np.diff(workload.offsets)])
+        return np.concatenate(sum_weights(tuple(params.codes.T), params.weights, self.domain, workload.marginals))
 
     def sample(self, rng: np.random.Generator, params: Records, rows: int) -> tuple[np.ndarray, ...]:
         if len(params.codes) == 0:

@@ -93,23 +93,30 @@ class Relaxed:
         return plan.to_flat(answer(params))
 
     def sample(self, rng: np.random.Generator, params: Params, rows: int) -> tuple[np.ndarray, ...]:
-        """Each row of the mixture is used equally often (up to one), its values drawn independently."""
+        """Each row of the mixture is used equally often, up to one. Of the draws that share a row, each attribute's
+        values come one from each of equal slices of its distribution, in an order that is random and independent of
+        the other attributes': so every row gives each value as often as expected, up to one at either end."""
         import jax
 
         with jax.default_matmul_precision("highest"):  # as the answers
             probabilities = np.asarray(self.model.probabilities(params), dtype=np.float64)
         chosen = (np.arange(rows) * len(probabilities) // rows + rng.integers(len(probabilities))) % len(probabilities)
-        rng.shuffle(chosen)
+        chosen.sort()
+        first = np.searchsorted(chosen, chosen)  # where the draws from the same row begin
+        share = np.searchsorted(chosen, chosen, side="right") - first
+        order = rng.permutation(rows)
         codes = []
         start = 0
         for size in self.domain.sizes:
             cumulative = np.cumsum(np.clip(probabilities[:, start : start + size], 0, None) + 1e-12, axis=1)
-            points = rng.random(rows) * cumulative[chosen, -1]
+            slices = np.empty(rows, np.int64)
+            slices[np.lexsort((rng.random(rows), chosen))] = np.arange(rows) - first
+            points = (slices + rng.random(rows)) / share * cumulative[chosen, -1]
             drawn = [
                 (cumulative[chosen[at : at + CHUNK]] <= points[at : at + CHUNK, None]).sum(axis=1)
                 for at in range(0, rows, CHUNK)
             ]
-            codes.append(np.minimum(np.concatenate(drawn), size - 1))
+            codes.append(np.minimum(np.concatenate(drawn), size - 1)[order])
             start += size
         return tuple(codes)
 

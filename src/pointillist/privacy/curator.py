@@ -13,8 +13,10 @@ from pointillist.data.neighbours import Relation
 from pointillist.data.sources import Source
 from pointillist.errors import InputError, Shown, check
 from pointillist.privacy.budget import Budget
-from pointillist.privacy.ledger import Entry, Ledger
+from pointillist.privacy.gaussian import LEAST_SCALE
+from pointillist.privacy.ledger import GAUSSIAN, Entry, Ledger
 from pointillist.privacy.mechanisms import Noise, OpenDPNoise, gaussian_scale, selection_scale
+from pointillist.privacy.schedule import Schedule
 from pointillist.privacy.scores import Pick, ScoreRule
 from pointillist.queries.counting import exact_counts
 from pointillist.queries.workload import Workload
@@ -33,6 +35,11 @@ class Door(Protocol):
 
     @property
     def workload(self) -> Workload: ...
+
+    @property
+    def total_sigma(self) -> float:
+        """The standard deviation of the noise on the number of rows; 0 where it is public."""
+        ...
 
     def open(self) -> tuple[int, float]:
         """The (public or noisy) number of rows and the rho that is left for the rounds."""
@@ -55,20 +62,49 @@ class Door(Protocol):
 class Curator:
     """Holds the private source and answers only through charged mechanisms."""
 
-    def __init__(self, source: Source, workload: Workload, budget: Budget, noise: Noise | None = None) -> None:
+    def __init__(
+        self, source: Source, workload: Workload, budget: Budget, noise: Noise | None = None,
+        gaussian_only: bool = False,
+    ) -> None:  # fmt: skip
         if source.domain != workload.domain:
             raise ValueError("the source and the workload have different domains")
         self.workload = workload
         self.relation = budget.relation
         self.noise: Noise = OpenDPNoise() if noise is None else noise
-        self.ledger = Ledger(budget)
+        self.ledger = Ledger(budget, gaussian_only)
         self._source = source
         self._opened: tuple[int, float] | None = None
+
+    @classmethod
+    def for_schedule(
+        cls, source: Source, workload: Workload, budget: Budget, schedule: Schedule, noise: Noise | None = None
+    ) -> Curator:
+        """A curator with the larger budget of exact Gaussian accounting where the schedule allows for it: where it
+        selects nothing by the data, and all noise is of the scale for which the accounting holds."""
+        curator = cls(source, workload, budget, noise, gaussian_only=True)
+        return curator if curator._only_adds_noise(schedule) else cls(source, workload, budget, noise)
+
+    def _only_adds_noise(self, schedule: Schedule) -> bool:
+        """Whether every step of a schedule is Gaussian noise of the least scale or more; known from public facts."""
+        rows = MOST_ROWS if self.public_rows is None else self.public_rows
+        square = self.workload.l2_sensitivity_squared(self.relation)
+        scales = [] if self.public_rows is not None else [self.total_sigma]
+        t = 0
+        while (spend := schedule.spend(t, self.planned_rho, rows)) is not None:
+            if spend.select_rho or spend.measure_rho == 0:
+                return False
+            scales.append(gaussian_scale(spend.measure_rho, square))
+            t += 1
+        return min(scales, default=0.0) >= LEAST_SCALE
 
     @property
     def public_rows(self) -> int | None:
         """n where it is public: under replace."""
         return self._source.rows if self.relation is Relation.REPLACE else None
+
+    @property
+    def total_sigma(self) -> float:
+        return 0.0 if self.public_rows is not None else gaussian_scale(self.ledger.limit * TOTAL_SHARE, 1)
 
     @cached_property
     def _counts(self) -> np.ndarray:
@@ -139,7 +175,7 @@ class Curator:
 
     def _charge_gaussian(self, label: str, rho: float, square: int) -> None:
         scale = gaussian_scale(rho, square)
-        self.ledger.charge(Entry(label, "discrete Gaussian", rho, math.sqrt(square), scale))
+        self.ledger.charge(Entry(label, GAUSSIAN, rho, math.sqrt(square), scale))
 
 
 def _require_finite(estimate: np.ndarray, queries: int) -> None:

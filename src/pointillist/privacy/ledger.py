@@ -13,8 +13,11 @@ from typing import Any
 
 from pointillist.errors import BudgetError
 from pointillist.privacy.budget import Budget
+from pointillist.privacy.gaussian import LEAST_SCALE, gaussian_rho_of
 
-__all__ = ["Entry", "Ledger", "minus", "split"]
+__all__ = ["GAUSSIAN", "Entry", "Ledger", "minus", "split"]
+
+GAUSSIAN = "discrete Gaussian"
 
 
 @dataclass(frozen=True)
@@ -29,11 +32,16 @@ class Entry:
 
 
 class Ledger:
-    """A zCDP budget and the charges against it."""
+    """A budget in rho and the charges against it.
 
-    def __init__(self, budget: Budget) -> None:
+    With ``gaussian_only``, the limit is that of :mod:`pointillist.privacy.gaussian`, which is larger than the zCDP
+    budget, and nothing but Gaussian noise of at least the scale for which that holds may be charged.
+    """
+
+    def __init__(self, budget: Budget, gaussian_only: bool = False) -> None:
         self.budget = budget
-        self.limit = budget.rho
+        self.gaussian_only = gaussian_only
+        self.limit = gaussian_rho_of(budget.epsilon, budget.delta) if gaussian_only else budget.rho
         self._entries: list[Entry] = []
         self._spent = Fraction(0)
 
@@ -54,6 +62,9 @@ class Ledger:
         """Book ``entry``, or raise :class:`BudgetError` and change nothing."""
         if not (math.isfinite(entry.rho) and entry.rho >= 0):
             raise ValueError(f"a charge must be finite and not negative, got rho = {entry.rho}")
+        if self.gaussian_only and not (entry.mechanism == GAUSSIAN and entry.scale >= LEAST_SCALE):
+            rule = f"this budget is for Gaussian noise of scale {LEAST_SCALE:g} or more"
+            raise ValueError(f"{rule}, got {entry.mechanism} of scale {entry.scale:g}")
         after = self._spent + Fraction(entry.rho)
         if after > Fraction(self.limit):
             raise BudgetError(entry.rho, self.left, entry.label)
@@ -68,11 +79,12 @@ class Ledger:
         for entry in self._entries:
             count, rho = kinds.get(entry.mechanism, (0, Fraction(0)))
             kinds[entry.mechanism] = (count + 1, rho + Fraction(entry.rho))
+        kind_of_budget = "of Gaussian noise, accounted exactly" if self.gaussian_only else "zCDP"
         lines = [
             f"({_shown(budget.epsilon)}, {_shown(budget.delta)})-differential privacy, "
             f"relation {budget.relation.value}: "
             f"{budget.relation.meaning}{rows}.",
-            f"Budget {self.limit:.6g} zCDP (rho), spent {self.spent:.6g}:",
+            f"Budget {self.limit:.6g} {kind_of_budget} (rho), spent {self.spent:.6g}:",
             *(f"  {count:,} x {kind}: {float(rho):.6g}" for kind, (count, rho) in kinds.items()),
         ]
         if n is not None and budget.delta * n >= 1:

@@ -11,20 +11,21 @@ from typing import Protocol
 from pointillist.errors import check
 from pointillist.privacy.ledger import minus, split
 
-__all__ = ["EvenSchedule", "GrowingSchedule", "OneShotSchedule", "Schedule", "Spend", "select_share"]
+__all__ = ["EvenSchedule", "GrowingSchedule", "OneShotSchedule", "Schedule", "Spend", "ThenSchedule", "select_share"]
 
 
 @dataclass(frozen=True)
 class Spend:
     """What one round may spend: on each of its ``picks`` selections, and on each of its measurements.
 
-    ``select_rho`` 0 draws the picks at random, which is free; None picks every group. ``measure_rho`` 0 measures
-    nothing.
+    ``select_rho`` 0 draws the picks at random, which is free; None picks ``groups``, or every group if that is None.
+    ``measure_rho`` 0 measures nothing.
     """
 
     picks: int
     select_rho: float | None
     measure_rho: float
+    groups: tuple[int, ...] | None = None
 
 
 class Schedule(Protocol):
@@ -134,3 +135,27 @@ class OneShotSchedule:
 
     def spend(self, t: int, rho: float, total: int) -> Spend | None:
         return Spend(self.groups, None, split(rho, self.groups)) if t == 0 else None
+
+
+@dataclass(frozen=True)
+class ThenSchedule:
+    """One schedule after another: the ``first`` has the share ``share`` of rho, the ``second`` what that leaves."""
+
+    share: float
+    first: Schedule
+    second: Schedule
+
+    def __post_init__(self) -> None:
+        check(0 < self.share < 1, "share", self.share, "must be above 0 and below 1", "give for example 0.1")
+
+    def _rho(self, rho: float) -> tuple[float, float]:
+        return rho * self.share, minus(rho, rho * self.share)
+
+    def count(self, rho: float, total: int) -> int:
+        before, after = self._rho(rho)
+        return self.first.count(before, total) + self.second.count(after, total)
+
+    def spend(self, t: int, rho: float, total: int) -> Spend | None:
+        before, after = self._rho(rho)
+        rounds = self.first.count(before, total)
+        return self.first.spend(t, before, total) if t < rounds else self.second.spend(t - rounds, after, total)

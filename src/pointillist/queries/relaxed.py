@@ -1,21 +1,23 @@
 """Answers of relaxed rows: probability rows P (B x d'), each a product distribution over the attributes.
 
 A row answers the query S with prod_{j in S} p_j; the answer of the whole is the mean over the rows. Whole marginals
-are matrix products: the outer product of all attributes but the last, times the last one. A :class:`Plan` lays them
-out so that products are shared. Its *nodes* are matrices
+are matrix products. A :class:`Plan` lays them out so that products are shared. Its *nodes* are matrices
 
     (left columns x middle attribute)^T  right columns / B,
 
-where the left columns belong to one or several sets of attributes before the middle one, and the right columns to
-attributes after it. All three-way marginals of d attributes are d - 2 nodes, without waste. A loss is computed in
-this node layout; only host code goes back to the flat answer vector.
+where the columns on either side belong to one or several sets of attributes. All three-way marginals of d attributes
+are d - 2 nodes, without waste. Where only some of the marginals are asked for, a node computes a few more, if these
+cost less than another node would. Nodes of similar sizes form a *batch*: they are filled up to one shape and computed
+together, so that a plan of hundreds of nodes is a program of a few dozen products, which is quick to compile. A loss
+is computed in this layout; only host code goes back to the flat answer vector.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import jax
@@ -25,13 +27,24 @@ import numpy as np
 from pointillist.data.domain import Attributes, Domain
 from pointillist.queries.workload import Workload
 
-__all__ = ["Node", "Plan", "columns_of", "offsets_of", "query_answers"]
+__all__ = ["Batch", "Node", "Plan", "columns_of", "offsets_of", "query_answers"]
 
 MOST_OUTER_BYTES = 256_000_000
 """The largest outer product held at a time: rows beyond it are taken chunk by chunk."""
 
-MOST_WASTE = 1.5
-"""Products of several prefixes are merged while they compute at most so many times the cells that are needed."""
+NODE_COST = 8_000
+"""What a node costs beside its cells, in cells: a product of its own."""
+
+BATCH_COST = 10_000
+"""What a batch costs, in cells: its operations to dispatch at every step, and once to compile."""
+
+BATCH_SHARE = 0.015
+"""A batch must save this share of all cells, too: more batches than some dozens would take long to compile."""
+
+COLUMN_COST = 15
+"""What a column of an outer product costs, in cells: to multiply out, and back for the gradient."""
+
+Rectangle = tuple[np.ndarray, np.ndarray]
 
 
 def offsets_of(domain: Domain) -> np.ndarray:
@@ -67,11 +80,23 @@ def query_answers(rows: jax.Array, columns: jax.Array) -> jax.Array:
 
 @dataclass(frozen=True)
 class Node:
-    """One matrix product: prefixes (each a set of left attributes), the middle attribute, the right attributes."""
+    """One matrix product: sets of attributes on the left, one attribute or none in the middle, sets on the right."""
 
     lefts: tuple[Attributes, ...]
-    middle: int | None
-    rights: tuple[int, ...]
+    middle: Attributes
+    rights: tuple[Attributes, ...]
+
+    @property
+    def sides(self) -> tuple[tuple[Attributes, ...], ...]:
+        return self.lefts, (self.middle,), self.rights
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Nodes that are computed together; ``widths``: columns on the left, in the middle and on the right of each."""
+
+    nodes: tuple[Node, ...]
+    widths: tuple[int, int, int]
 
 
 class Plan:
@@ -80,109 +105,109 @@ class Plan:
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
         self.domain = workload.domain
-        self._offsets = offsets_of(self.domain)
-        self.nodes = _nodes(workload)
-        self.shapes = [(self._left_cells(node), self._right_cells(node)) for node in self.nodes]
+        self.batches = _batches(self.domain, _nodes(workload))
+        self.shapes = [(len(b.nodes), b.widths[0] * b.widths[1], b.widths[2]) for b in self.batches]
 
-    def _left_cells(self, node: Node) -> int:
-        middle = 1 if node.middle is None else self.domain.sizes[node.middle]
-        return sum(self.domain.cells_of(left) for left in node.lefts) * middle
-
-    def _outer_cells(self, node: Node) -> int:
-        """Numbers per row of the widest product: the middle attribute is joined with the narrower side."""
-        if node.middle is None:
-            return self._left_cells(node)
-        middle, right = self.domain.sizes[node.middle], self._right_cells(node)
-        left = self._left_cells(node) // middle
-        return max(left, min(left, right) * middle)
-
-    def _right_cells(self, node: Node) -> int:
-        return sum(self.domain.sizes[i] for i in node.rights) if node.rights else 1
+    @property
+    def nodes(self) -> list[Node]:
+        return [node for batch in self.batches for node in batch.nodes]
 
     @property
     def cells(self) -> int:
-        """The number of cells computed, the few that no marginal asked for included."""
-        return sum(a * b for a, b in self.shapes)
+        """The number of cells computed, those that no marginal asked for included."""
+        return sum(math.prod(shape) for shape in self.shapes)
 
     @property
     def outer_width(self) -> int:
-        """Numbers per row in the largest outer product."""
-        return max(self._outer_cells(node) for node in self.nodes)
+        """Numbers per row in the columns of all nodes, or in the largest batch of outer products if they are more."""
+        return max(int(self._columns.shape[1]), *(nodes * height for nodes, height, _ in self.shapes))
 
     def memory(self, rows: int) -> int:
-        """Bytes that answering takes: the answers and the largest outer product (at most the bound)."""
+        """Bytes that answering takes: the answers and the largest outer products (at most the bound)."""
         return 4 * self.cells + min(4 * rows * self.outer_width, MOST_OUTER_BYTES)
 
     def answers(self, rows: jax.Array) -> list[jax.Array]:
-        """The node matrices of mean answers; differentiable."""
+        """The node matrices of mean answers, one array per batch; differentiable."""
         chunk = max(1, MOST_OUTER_BYTES // (4 * self.outer_width))
         count = rows.shape[0]
         if count <= chunk:
-            return [self._node(node, rows) / count for node in self.nodes]
+            return [total / count for total in self._totals(rows)]
         parts = -(-count // chunk)
         padded = jnp.concatenate([rows, jnp.zeros((parts * chunk - count, rows.shape[1]), rows.dtype)])
 
         @jax.checkpoint
         def add(total: list[jax.Array], part: jax.Array) -> tuple[list[jax.Array], None]:
-            return [t + self._node(node, part) for t, node in zip(total, self.nodes, strict=True)], None
+            return [t + more for t, more in zip(total, self._totals(part), strict=True)], None
 
         start = [jnp.zeros(shape, rows.dtype) for shape in self.shapes]
         total, _ = jax.lax.scan(add, start, padded.reshape(parts, chunk, rows.shape[1]))
         return [t / count for t in total]
 
-    def _node(self, node: Node, rows: jax.Array) -> jax.Array:
-        if all(len(left) == 1 for left in node.lefts):
-            left = self._run(tuple(left[0] for left in node.lefts), rows)
-        else:
-            left = jnp.concatenate([self._outer(left, rows) for left in node.lefts], axis=1)
-        if not node.rights or node.middle is None:
-            return left.sum(axis=0)[:, None]
-        middle, right = self._block(node.middle, rows), self._run(node.rights, rows)
-        if left.shape[1] <= right.shape[1]:
-            return _row_outer(left, middle).T @ right
-        product = left.T @ _row_outer(middle, right)  # the same cells in the same order, in another shape
-        return product.reshape(left.shape[1] * middle.shape[1], right.shape[1])
+    def _totals(self, rows: jax.Array) -> list[jax.Array]:
+        """The node matrices, summed over the rows.
 
-    def _outer(self, attributes: Attributes, rows: jax.Array) -> jax.Array:
-        if not attributes:
-            return jnp.ones((rows.shape[0], 1), rows.dtype)
-        out = self._block(attributes[0], rows)
-        for attribute in attributes[1:]:
-            out = _row_outer(out, self._block(attribute, rows))
-        return out
+        One gather takes the columns of all nodes, and one scatter their gradients: slices of every attribute for every
+        node would be thousands of operations to compile.
+        """
+        padded = jnp.concatenate([rows.T, jnp.ones((1, rows.shape[0]), rows.dtype)])
+        gathered = reduce(jnp.multiply, [padded[columns] for columns in self._columns])
+        shapes = [(len(batch.nodes), width) for batch in self.batches for width in batch.widths]
+        ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1].tolist()
+        parts = [
+            part.reshape(*shape, -1).swapaxes(1, 2)
+            for part, shape in zip(jnp.split(gathered, ends), shapes, strict=True)
+        ]
+        return [_product(*parts[at : at + 3]) for at in range(0, len(parts), 3)]
 
-    def _block(self, attribute: int, rows: jax.Array) -> jax.Array:
-        return rows[:, int(self._offsets[attribute]) : int(self._offsets[attribute + 1])]
+    @cached_property
+    def _columns(self) -> np.ndarray:
+        """The one-hot columns of every side of every batch; a column of a side is their product over the first axis.
 
-    def _run(self, attributes: Attributes, rows: jax.Array) -> jax.Array:
-        """The columns of several attributes: one slice where they are neighbours."""
-        if attributes[-1] - attributes[0] == len(attributes) - 1:
-            return rows[:, int(self._offsets[attributes[0]]) : int(self._offsets[attributes[-1] + 1])]
-        return jnp.concatenate([self._block(i, rows) for i in attributes], axis=1)
+        Shorter products and narrower nodes are filled up with the column d', which stands for 1.
+        """
+        offsets = offsets_of(self.domain)
+        depth = max(1, max(map(len, self.workload.marginals)) - 2)
+        sides = []
+        for batch in self.batches:
+            for side, width in enumerate(batch.widths):
+                columns = np.full((depth, len(batch.nodes), width), offsets[-1], np.int32)
+                for n, node in enumerate(batch.nodes):
+                    start = 0
+                    for attributes in node.sides[side]:
+                        end = start + self.domain.cells_of(attributes)
+                        values = np.indices(self.domain.shape(attributes)).reshape(len(attributes), end - start)
+                        columns[: len(attributes), n, start:end] = values + offsets[list(attributes), None]
+                        start = end
+                sides.append(columns.reshape(depth, -1))
+        return np.concatenate(sides, axis=1)
 
     @cached_property
     def positions(self) -> np.ndarray:
-        """For every query of the workload its place in the raveled node matrices, one after the other."""
-        where: dict[Attributes, tuple[int, Node, int, int]] = {}
+        """For every query of the workload its place in the raveled batches, one after the other."""
+        where: dict[Attributes, tuple[Attributes, np.ndarray]] = {}
+        asked = set(self.workload.marginals)
         start = 0
-        for node, (_, width) in zip(self.nodes, self.shapes, strict=True):
-            middle = () if node.middle is None else (node.middle,)
-            row = 0
-            for left in node.lefts:
-                column = 0
-                for right in node.rights or (None,):
-                    key = (*left, *middle, *(() if right is None else (right,)))
-                    where[key] = (start + row * width + column, node, width, column)
-                    column += 0 if right is None else self.domain.sizes[right]
-                row += self.domain.cells_of((*left, *middle))
-            start += row * width
+        for batch in self.batches:
+            grid = np.arange(math.prod(batch.widths)).reshape(batch.widths)
+            for node in batch.nodes:
+                for left, rows in self._spans(node.lefts):
+                    for right, columns in self._spans(node.rights):
+                        order = (*left, *node.middle, *right)
+                        marginal = tuple(sorted(order))
+                        if marginal in asked:
+                            values = self.domain.cells_of(node.middle)
+                            where[marginal] = (order, start + grid[rows, :values, columns])
+                start += grid.size
         parts = []
         for marginal in self.workload.marginals:
-            first, node, width, _ = where[marginal]
-            last = self.domain.sizes[marginal[-1]] if node.rights else 1
-            before = self.domain.cells_of(marginal) // last
-            parts.append((first + np.arange(before)[:, None] * width + np.arange(last)).ravel())
+            order, cells = where[marginal]
+            parts.append(cells.reshape(self.domain.shape(order)).transpose(np.argsort(order)).ravel())
         return np.concatenate(parts)
+
+    def _spans(self, side: tuple[Attributes, ...]) -> list[tuple[Attributes, slice]]:
+        """The columns of each set of attributes on a side."""
+        ends = np.cumsum([self.domain.cells_of(attributes) for attributes in side]).tolist()
+        return [(s, slice(end - self.domain.cells_of(s), end)) for s, end in zip(side, ends, strict=True)]
 
     def to_flat(self, laid: Any) -> np.ndarray:
         """Node matrices, raveled one after the other, as the workload's flat answer vector."""
@@ -196,30 +221,107 @@ class Plan:
         return laid
 
     def split(self, laid: jax.Array) -> list[jax.Array]:
-        """A raveled node layout as node matrices."""
-        ends = np.cumsum([a * b for a, b in self.shapes])[:-1].tolist()
+        """A raveled layout as one array per batch."""
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes])[:-1].tolist()
         return [part.reshape(shape) for part, shape in zip(jnp.split(laid, ends), self.shapes, strict=True)]
 
 
-def _row_outer(first: jax.Array, second: jax.Array) -> jax.Array:
-    return (first[:, :, None] * second[:, None, :]).reshape(first.shape[0], -1)
+def _product(left: jax.Array, middle: jax.Array, right: jax.Array) -> jax.Array:
+    """Products for each node (the first axis), summed over the rows (the second one)."""
+    outer = jnp.einsum("nbl,nbm->nblm", left, middle, precision="highest")  # its gradients are products, too
+    return jnp.einsum("nba,nbc->nac", outer.reshape(*left.shape[:2], -1), right)
 
 
 def _nodes(workload: Workload) -> list[Node]:
-    domain = workload.domain
-    single = [Node((marginal,), None, ()) for marginal in dict.fromkeys(workload.marginals) if len(marginal) < 2]
-    by_middle: dict[int, dict[Attributes, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for marginal in dict.fromkeys(workload.marginals):
-        if len(marginal) >= 2:
-            *left, middle, right = marginal
-            by_middle[middle][tuple(left)].append(right)
-    nodes: list[Node] = []
-    for middle, lefts in sorted(by_middle.items()):
-        merged = Node(tuple(sorted(lefts)), middle, tuple(sorted({r for rights in lefts.values() for r in rights})))
-        needed = sum(domain.cells_of(left) * sum(domain.sizes[r] for r in rights) for left, rights in lefts.items())
-        computed = sum(domain.cells_of(left) for left in lefts) * sum(domain.sizes[r] for r in merged.rights)
-        if computed <= MOST_WASTE * needed:
-            nodes.append(merged)
-        else:
-            nodes.extend(Node((left,), middle, tuple(sorted(rights))) for left, rights in sorted(lefts.items()))
-    return single + nodes
+    """Marginals (left, middle, right) with the same middle attribute, in as few nodes as are worth while.
+
+    The attributes of a marginal are taken by size, the largest last: a product of many columns has short sides then.
+    A marginal of one or two attributes has no middle one.
+    """
+    sizes, cells_of = workload.domain.sizes, workload.domain.cells_of
+    by_middle: dict[Attributes, dict[Attributes, set[Attributes]]] = defaultdict(lambda: defaultdict(set))
+    for marginal in workload.marginals:
+        *left, right = sorted(marginal, key=lambda i: sizes[i])
+        middle: Attributes = (left.pop(),) if len(left) > 1 else ()
+        by_middle[middle][tuple(left)].add((right,))
+    nodes = []
+    for middle, asked in sorted(by_middle.items()):
+        lefts, rights = sorted(asked), sorted(set().union(*asked.values()))
+        need = np.array([[right in asked[left] for right in rights] for left in lefts])
+        heights = np.array([cells_of((*left, *middle)) for left in lefts], np.float64)
+        widths = np.array([cells_of(right) for right in rights], np.float64)
+        for rows, columns in _rectangles(need, heights, widths):
+            sides = tuple(lefts[i] for i in rows), tuple(rights[j] for j in columns)
+            narrow, wide = sorted(sides, key=lambda side: sum(map(cells_of, side)))
+            nodes.append(Node(narrow, middle, wide))
+    return nodes
+
+
+def _rectangles(need: np.ndarray, heights: np.ndarray, widths: np.ndarray) -> list[Rectangle]:
+    """Rectangles (rows, columns) that cover what is needed: all at once, by similar rows or by similar columns."""
+
+    def cost(rectangles: list[Rectangle]) -> float:
+        return sum(NODE_COST + float(heights[rows].sum() * widths[columns].sum()) for rows, columns in rectangles)
+
+    whole = [(np.arange(len(heights)), np.arange(len(widths)))]
+    by_row = _similar(need, heights, widths)
+    by_column = [(rows, columns) for columns, rows in _similar(need.T, widths, heights)]
+    return min(whole, by_row, by_column, key=cost)
+
+
+def _similar(need: np.ndarray, heights: np.ndarray, widths: np.ndarray) -> list[Rectangle]:
+    """Rows that need the same columns are one rectangle; two become one while that saves more than it wastes.
+
+    Each pass joins all pairs that are each other's best.
+    """
+    wanted, rectangle_of = np.unique(need, axis=0, return_inverse=True)
+    rectangle_of = rectangle_of.ravel()
+    height = np.bincount(rectangle_of, heights)
+    while len(wanted) > 1:
+        width = wanted @ widths
+        either = width[:, None] + width - (wanted * widths) @ wanted.T
+        apart = height * width
+        gain = NODE_COST + apart[:, None] + apart - (height[:, None] + height) * either
+        np.fill_diagonal(gain, 0)
+        best, here = gain.argmax(axis=1), np.arange(len(gain))
+        first = here[(best[best] == here) & (here < best) & (gain[here, best] > 0)]
+        if not len(first):
+            break
+        second = best[first]
+        wanted[first] |= wanted[second]
+        height[first] += height[second]
+        now = here.copy()
+        now[second] = first
+        kept, now = np.unique(now, return_inverse=True)
+        wanted, height, rectangle_of = wanted[kept], height[kept], now[rectangle_of]
+    return [(np.flatnonzero(rectangle_of == i), np.flatnonzero(columns)) for i, columns in enumerate(wanted)]
+
+
+def _batches(domain: Domain, nodes: list[Node]) -> list[Batch]:
+    """Nodes are parted by the width of one side, where that saves most, as long as it saves the cost of a batch."""
+    widths = np.array([[sum(map(domain.cells_of, side)) for side in node.sides] for node in nodes])
+    least = max(BATCH_COST, BATCH_SHARE * widths.prod(axis=1).sum())
+
+    def cost(count: Any, widest: np.ndarray) -> np.ndarray:
+        left, middle, right = np.moveaxis(widest, -1, 0)
+        return np.asarray(count * (left * middle * (right + COLUMN_COST) + COLUMN_COST * right))
+
+    batches, parts = [], [np.arange(len(nodes))]
+    while parts:
+        part = parts.pop()
+        widest = widths[part].max(axis=0)
+        lowest, halves = cost(len(part), widest) - least, []
+        for side in range(3) if len(part) > 1 else ():
+            order = part[np.argsort(widths[part, side], kind="stable")]
+            below = np.maximum.accumulate(widths[order])[:-1]
+            above = np.maximum.accumulate(widths[order[::-1]])[-2::-1]
+            count = np.arange(1, len(part))
+            costs = cost(count, below) + cost(count[::-1], above)
+            if costs.min() < lowest:
+                lowest, at = costs.min(), int(costs.argmin()) + 1
+                halves = [order[:at], order[at:]]
+        parts += halves
+        if not halves:
+            left, middle, right = map(int, widest)
+            batches.append(Batch(tuple(nodes[i] for i in part), (left, middle, right)))
+    return batches

@@ -97,6 +97,12 @@ class Workload:
         shape = self.domain.shape(self.marginals[marginal])
         return tuple(int(v) for v in np.unravel_index(cell, shape))
 
+    def fixed(self, query: int) -> dict[int, int]:
+        """The attributes that a query fixes, with their values (``query`` numbers the flat answer vector)."""
+        marginal = int(np.searchsorted(self.offsets, query, side="right")) - 1
+        values = self.values(marginal, query - int(self.offsets[marginal]))
+        return dict(zip(self.marginals[marginal], values, strict=True))
+
     def l2_sensitivity_squared(self, relation: Relation) -> int:
         """The square of the L2 sensitivity of one group's counts.
 

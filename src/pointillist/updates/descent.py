@@ -2,13 +2,14 @@
 
 The whole inner loop of a round is one compiled program; Python runs once per round, not per step. Single queries
 come as index arrays padded to powers of two, so a run of T rounds compiles O(log T) times; whole marginals come as
-targets and weights for all of the workload, so it compiles once. Counts stay exact on the host; what goes to the
-device is in 32 bits.
+targets and weights for all of the workload, so it compiles once. Runs of the same model, workload and settings share
+the compiled program. Counts stay exact on the host; what goes to the device is in 32 bits.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 
     from pointillist.queries.relaxed import Plan
 
-__all__ = ["Descent", "Settings"]
+__all__ = ["Descent", "Settings", "combined", "spread_of"]
 
 MOST_ACTIVE = 100
 """The threshold loss looks at no more than so many of the largest errors."""
 
+MOST_PROGRAMS = 4
+"""A process keeps the compiled programs of so many models, workloads and settings: those used last."""
 
 COMPILER_OPTIONS: dict[str, dict[str, Any]] = {"gpu": {"xla_gpu_enable_triton_gemm": False}}
 """By backend. On a GPU, trying out Triton kernels took most of the compilation (see gem_speed_h200.md)."""
@@ -42,6 +45,7 @@ class Settings:
     over single queries, or the mean over the cells of whole marginals in units of their noise variance.
     ``patience``: end after so many steps without a smaller loss, and keep the best parameters (0: never).
     ``tolerance``: end at this loss.
+    ``penalised``: by marginal, add data["penalty"] times the spread of the rows (:func:`spread_of`) to the loss.
     """
 
     steps: int
@@ -51,6 +55,7 @@ class Settings:
     patience: int = 0
     tolerance: float = 0.0
     resample: bool = False
+    penalised: bool = False
 
     def __post_init__(self) -> None:
         check(self.steps >= 1, "t_max", self.steps, "must be at least 1", "give for example 100")
@@ -64,28 +69,34 @@ class Descent:
     """The update. Memory: the running mean of the largest errors."""
 
     def __init__(self, family: Relaxed, workload: Workload, settings: Settings) -> None:
-        import jax
-
         self.family = family
         self.workload = workload
         self.settings = settings
-        self.traces = 0
-        by_marginal = workload.grouping is Grouping.MARGINAL
-        if by_marginal and settings.threshold:
+        if workload.grouping is Grouping.MARGINAL and settings.threshold:
             raise ValueError("the threshold loss is for single queries")
-        self._plan: Plan | None = family.plan(workload) if by_marginal else None
-        options = COMPILER_OPTIONS.get(jax.default_backend())
-        self._fit = jax.jit(self._descend, donate_argnums=0, compiler_options=options)
+        self._program = _program(family, workload, settings)
+        self._plan = self._program.plan
+
+    @property
+    def traces(self) -> int:
+        """How often the program was compiled, by this update and by those that share it."""
+        return self._program.traces
 
     def init(self, params: Params) -> float:
         return -1.0  # none yet
 
     def __call__(self, rng: np.random.Generator, params: Params, memory: float, log: Log) -> tuple[Params, float]:
+        data = self._query_data(log) if self._plan is None else self.cells_data(*combined(log))
+        return self.fit(rng, params, data, memory, log)
+
+    def fit(
+        self, rng: np.random.Generator, params: Params, data: dict[str, Any], memory: float, log: Log
+    ) -> tuple[Params, float]:
+        """Descend on ``data``; the loss and the steps taken are noted in the log."""
         import jax
 
-        data = self._query_data(log) if self._plan is None else self._marginal_data(log)
         key = jax.random.key(int(rng.integers(2**31)))
-        params, stats = self._fit(params, data, key, np.float32(memory))
+        params, stats = self._program.descend(params, data, key, np.float32(memory))
         loss, steps, memory = float(stats["loss"]), int(stats["steps"]), float(stats["mean"])
         log.notes[-1].update(loss=loss, steps=steps)
         if not np.isfinite(loss):
@@ -107,35 +118,39 @@ class Descent:
             "weights": np.pad(np.ones(len(measured)), (0, pad)).astype(np.float32),
         }
 
-    def _marginal_data(self, log: Log) -> dict[str, Any]:
-        """Targets and weights of every cell of the workload, in node layout; unmeasured cells weigh 0.
+    def cells_data(self, targets: np.ndarray, precision: np.ndarray) -> dict[str, Any]:
+        """Targets and weights of every cell of the workload, in node layout; cells of precision 0 weigh nothing.
 
-        A marginal that was measured several times counts with the mean, weighted by the inverse variances. The
-        weights are inverse variances over the number of measured cells: the loss is the mean squared residual in
-        units of the noise variance, which is about 1 where the fit is as close as the noise.
+        The weights are the precisions over the number of cells that have one: the loss is the mean squared residual
+        in units of the noise variance, which is about 1 where the fit is as close as the noise.
         """
         assert self._plan is not None
-        precision = np.zeros(self.workload.queries)
-        weighted = np.zeros(self.workload.queries)
-        for m in log.measurements:
-            cells = self.workload.group(m.group).flat
-            inverse = (log.total / m.sigma) ** 2
-            precision[cells] += inverse
-            weighted[cells] += inverse * log.fractions(m)
-        measured = precision > 0
-        targets = np.divide(weighted, precision, out=np.zeros_like(weighted), where=measured)
         return {
             "targets": self._plan.from_flat(targets),
-            "weights": self._plan.from_flat(precision / measured.sum()),
+            "weights": self._plan.from_flat(precision / np.count_nonzero(precision)),
         }
+
+
+class _Program:
+    """The descent of one round, compiled. What it was measured on comes as an argument: nothing of a run is kept."""
+
+    def __init__(self, family: Relaxed, workload: Workload, settings: Settings) -> None:
+        import jax
+
+        self.model = family.model
+        self.settings = settings
+        self.plan: Plan | None = family.plan(workload) if workload.grouping is Grouping.MARGINAL else None
+        self.traces = 0
+        options = COMPILER_OPTIONS.get(jax.default_backend())
+        self.descend = jax.jit(self._descend, donate_argnums=0, compiler_options=options)
 
     def _errors(self, params: Params, data: dict[str, Any]) -> list[jax.Array]:
         from pointillist.queries.relaxed import query_answers
 
-        rows = self.family.model.probabilities(params)
-        if self._plan is None:
+        rows = self.model.probabilities(params)
+        if self.plan is None:
             return [(query_answers(rows, data["columns"]) - data["targets"]) * data["weights"]]
-        return [a - t for a, t in zip(self._plan.answers(rows), self._plan.split(data["targets"]), strict=True)]
+        return [a - t for a, t in zip(self.plan.answers(rows), self.plan.split(data["targets"]), strict=True)]
 
     def _descend(
         self, params: Params, data: dict[str, Any], key: jax.Array, mean: jax.Array
@@ -145,7 +160,7 @@ class Descent:
         import optax
 
         self.traces += 1
-        settings, model = self.settings, self.family.model
+        settings, model = self.settings, self.model
         rate: Any = settings.learning_rate
         if settings.cosine:
             rate = optax.cosine_decay_schedule(settings.learning_rate, settings.steps)
@@ -157,9 +172,12 @@ class Descent:
             errors = self._errors(trained | noise, data)
             if settings.threshold:
                 return _threshold_loss(errors[0], gamma)
-            weights = [data["weights"]] if self._plan is None else self._plan.split(data["weights"])
+            weights = [data["weights"]] if self.plan is None else self.plan.split(data["weights"])
             squared = [jnp.sum(w * e * e) for w, e in zip(weights, errors, strict=True)]
-            return sum(squared[1:], squared[0]), jnp.float32(jnp.inf)
+            loss = sum(squared[1:], squared[0])
+            if settings.penalised:
+                loss = loss + data["penalty"] * spread_of(model.probabilities(trained | noise))
+            return loss, jnp.float32(jnp.inf)
 
         if settings.threshold:
             largest = jnp.max(jnp.abs(self._errors(params, data)[0]))
@@ -205,6 +223,38 @@ class Descent:
                 "loss": jnp.where(jnp.isfinite(end["loss"]), end["best"], end["loss"])
             }
         return end["trained"] | end["noise"], last
+
+
+@lru_cache(maxsize=MOST_PROGRAMS)
+def _program(family: Relaxed, workload: Workload, settings: Settings) -> _Program:
+    """One program for all updates that are equal in these: a sweep over epsilons or seeds compiles once."""
+    return _Program(family, workload, settings)
+
+
+def combined(log: Log) -> tuple[np.ndarray, np.ndarray]:
+    """The measured fraction of every cell and its precision, 1 / variance; 0 and 0 where nothing was measured.
+
+    A marginal that was measured several times counts with the mean, weighted by the precisions.
+    """
+    precision = np.zeros(log.workload.queries)
+    weighted = np.zeros(log.workload.queries)
+    for m in log.measurements:
+        cells = log.workload.group(m.group).flat
+        inverse = (log.total / m.sigma) ** 2
+        precision[cells] += inverse
+        weighted[cells] += inverse * log.fractions(m)
+    return np.divide(weighted, precision, out=np.zeros_like(weighted), where=precision > 0), precision
+
+
+def spread_of(rows: jax.Array) -> jax.Array:
+    """How far the rows lie from their mean m: (1/B) sum_b sum_j (p_bj - m_j)^2 / sqrt(m_j + 1e-4).
+
+    Where it is 0 all rows are the same product distribution: no attribute tells anything of another.
+    """
+    import jax.numpy as jnp
+
+    mean = rows.mean(axis=0, keepdims=True)
+    return jnp.sum((rows - mean) ** 2 / jnp.sqrt(mean + 1e-4)) / rows.shape[0]
 
 
 def _threshold_loss(errors: jax.Array, gamma: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -1,0 +1,162 @@
+"""PMWPub, PEPPub and GEMPub against GEM without public data, on ACS-2024 PA and ADULT.
+
+Every run is one line of ``benchmarks/results/public_data.csv``; a run that is there already is not repeated, so the
+grid can be filled piece by piece, on several machines. ``python -m benchmarks.public_data FOLDER`` packs the tables
+for a machine that has neither the files nor pyarrow (``POINTILLIST_PACKED`` names the folder there).
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.common import markdown
+from pointillist.algorithms import get_method
+from pointillist.data.public import PublicTable
+from pointillist.data.schema import Categorical, Schema
+from pointillist.data.sources import TableSource
+from pointillist.data.table import Table
+from pointillist.evaluation.errors import compare
+from pointillist.framework import run as run_loop
+from pointillist.privacy.budget import Budget
+from pointillist.privacy.curator import Curator
+from pointillist.privacy.insecure import InsecureSeededNoise
+from pointillist.queries.marginals import all_kway, random_kway
+from pointillist.queries.workload import Workload
+
+RESULTS = Path(__file__).parent / "results" / "public_data.csv"
+FIELDS = ("private", "public", "method", "epsilon", "seed", "max", "mean", "rmse", "tvd", "seconds", "machine")
+EPSILONS = (0.1, 0.25, 0.5, 1.0)
+SEEDS = (0, 1, 2)
+MARGINALS = 4096
+CASES = (
+    ("adult", "adult-public", ("gem", "pmw_pub", "pep_pub", "gem_pub")),
+    ("adult", "adult-public-reduced", ("gem", "gem_pub")),
+    ("acs-pa", "acs-oh", ("gem", "pmw_pub", "pep_pub", "gem_pub")),
+    ("acs-pa", "acs-ny", ("gem", "pmw_pub", "pep_pub", "gem_pub")),
+    ("acs-pa-shared", "acs-ca-shared", ("gem", "pmw_pub", "pep_pub", "gem_pub")),
+    ("acs-pa", "acs-ca", ("gem", "gem_pub")),
+)
+Case = tuple[str, str, str, float, int]
+
+
+def grid() -> Iterator[Case]:
+    """(private, public, method, epsilon, seed) of every run; GEM has no public table and runs once per private one."""
+    cases: dict[Case, None] = {}
+    for private, public, methods in CASES:
+        for method, epsilon, seed in product(methods, EPSILONS, SEEDS):
+            cases[private, "" if method == "gem" else public, method, epsilon, seed] = None
+    return iter(cases)
+
+
+@cache
+def table_of(name: str) -> Table:
+    """A dataset, packed or from its files."""
+    packed = os.environ.get("POINTILLIST_PACKED")
+    if packed:
+        with np.load(Path(packed) / f"{name}.npz") as arrays:
+            names, sizes, codes = arrays["names"], arrays["sizes"], arrays["codes"]
+        columns = [Categorical(str(n), tuple(range(int(size)))) for n, size in zip(names, sizes, strict=True)]
+        return Table(Schema(tuple(columns)), tuple(codes))
+    from pointillist.data.datasets import load
+
+    return load(name)
+
+
+def pack(folder: Path, names: Iterable[str]) -> None:
+    """The codes of the datasets as compressed arrays."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        table = table_of(name)
+        domain = table.domain
+        np.savez_compressed(folder / f"{name}.npz", names=domain.names, sizes=domain.sizes, codes=np.stack(table.codes))
+
+
+@cache
+def workload_of(private: str) -> Workload:
+    """All three-way marginals, or 4,096 of them for the wide ACS table."""
+    table = table_of(private)
+    if private == "acs-pa":
+        return random_kway(table.domain, 3, MARGINALS, 0, len(table))
+    return all_kway(table.domain, 3)
+
+
+@cache
+def truth_of(private: str) -> np.ndarray:
+    table = table_of(private)
+    return np.concatenate(TableSource(table).count(workload_of(private).marginals)) / len(table)
+
+
+def run_case(case: Case) -> list[object]:
+    """One run under seeded noise of the right size; the errors of the model's answers."""
+    private, public, name, epsilon, seed = case
+    table, method = table_of(private), get_method(name)
+    workload = workload_of(private).regroup(method.grouping(None))
+    beside = PublicTable.encode(table_of(public), table.schema) if public else None
+    algorithm = method.algorithm(workload, method.configure({}), beside)
+    budget, noise = Budget(epsilon, 1 / len(table) ** 2), InsecureSeededNoise(seed)
+    curator = Curator.for_schedule(TableSource(table), workload, budget, algorithm.schedule, noise)
+    start = time.perf_counter()
+    params, _ = run_loop(algorithm, curator, seed)
+    seconds = time.perf_counter() - start
+    errors = compare(workload, truth_of(private), algorithm.family.answers(params, workload))
+    figures = [f"{value:.6g}" for value in errors.to_dict().values()]
+    return [*case, *figures, f"{seconds:.1f}", os.environ.get("POINTILLIST_MACHINE", "2 CPU cores")]
+
+
+def done(path: Path = RESULTS) -> dict[Case, dict[str, str]]:
+    """The runs in a file of results."""
+    if not path.is_file():
+        return {}
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return {(r["private"], r["public"], r["method"], float(r["epsilon"]), int(r["seed"])): r for r in rows}
+
+
+def fill(cases: Iterable[Case], path: Path = RESULTS) -> None:
+    """Run what is not done yet, one line at a time."""
+    for case in cases:
+        if case in done(path):
+            continue
+        row = run_case(case)
+        new = not path.is_file()
+        with path.open("a", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerows([FIELDS, row] if new else [row])
+        print(*row, file=sys.stderr, flush=True)
+
+
+def run() -> str:
+    """Run what is missing and show all. POINTILLIST_BENCH_METHODS, such as "pmw_pub", restricts what is run."""
+    wanted = os.environ.get("POINTILLIST_BENCH_METHODS", "").split()
+    fill(case for case in grid() if not wanted or case[2] in wanted)
+    results = done()
+    rows = []
+    for private, public, methods in CASES:
+        for method in methods:
+            cells = []
+            for epsilon in EPSILONS:
+                key = (private, "" if method == "gem" else public, method, epsilon)
+                runs = [results[*key, seed] for seed in SEEDS if (*key, seed) in results]
+                means = [np.mean([float(r[name]) for r in runs]) if runs else np.nan for name in ("max", "rmse", "tvd")]
+                cells.append(f"{means[0]:.4f} / {means[1]:.5f} / {means[2]:.3f} ({len(runs)})")
+            rows.append((private, "none" if method == "gem" else public, method, *cells))
+    return markdown(
+        "Methods on public data against GEM without, max error / rmse / tvd (runs)",
+        ("private", "public", "method", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)),
+        rows,
+        f"Replace, delta = 1/n^2, three-way marginals ({MARGINALS:,} of them for acs-pa, else all), default settings, "
+        "by marginal (pep_pub: by query), the model's answers; means over the runs.",
+    )
+
+
+if __name__ == "__main__":
+    pack(Path(sys.argv[1]), sorted({name for private, public, _ in CASES for name in (private, public)}))

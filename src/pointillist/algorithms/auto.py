@@ -1,0 +1,114 @@
+"""Auto: the default. Measure what the budget can pay for, once; fit rows that follow the data and not the noise.
+
+| family | selection | measured | update | output H |
+|---|---|---|---|---|
+| relaxed rows, softmax per attribute | none: by public facts | yes | shrunken fit | last |
+
+*What is measured* follows from public facts: the domain, the workload, rho and n. Nothing is selected by the data, so
+the budget buys Gaussian noise only and is accounted exactly (:mod:`pointillist.privacy.gaussian`). Every marginal of
+the workload is measured with an equal share, unless its noise would drown it: the noise of a marginal with c cells has
+the squared length c sigma^2 (as fractions), that of any distribution is at most 1. So a marginal with c sigma^2 > 1.2
+gives way to its sub-marginals with one attribute less, which have fewer cells and are shared by many; and so on down.
+
+*The fit* is :mod:`pointillist.updates.shrinkage`: chi-square with the known noise, and a penalty on what ties
+attributes together, of a strength that follows from the noise and from how it splits.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from pointillist.algorithms.parameters import parameter
+from pointillist.errors import check
+from pointillist.families.relaxed import Params, Relaxed
+from pointillist.families.rows import SoftmaxRows
+from pointillist.framework import Algorithm, Last
+from pointillist.privacy.ledger import split
+from pointillist.privacy.schedule import Spend
+from pointillist.privacy.scores import MaxError
+from pointillist.queries.workload import Workload
+from pointillist.updates.descent import Settings
+from pointillist.updates.shrinkage import ShrunkenFit
+
+__all__ = ["MeasureOnce", "Parameters", "build", "closure"]
+
+TRIAL_ROWS = 200
+"""Rows of the fits that choose the strength of the shrinkage."""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Hyper-parameters of auto. None needs to be set."""
+
+    rows: int = parameter(500, "rows of the relaxed table")
+    t_max: int = parameter(600, "steps of Adam")
+    learning_rate: float = parameter(0.3, "step of Adam at the start; falls to 0 by a cosine")
+    spread: float = parameter(0.5, "half width of the uniform logits at the start, around the one-way marginals")
+    most_noise: float = parameter(1.2, "a marginal whose noise has a larger squared length gives way to smaller ones")
+    strength: float | None = parameter(None, "s, strength of the shrinkage; by default chosen by splitting the noise")
+
+    def __post_init__(self) -> None:
+        check(self.most_noise > 0, "most_noise", self.most_noise, "must be above 0", "give 1.2")
+        good = self.strength is None or 0 <= self.strength < float("inf")
+        check(good, "strength", self.strength, "must be a finite number, 0 or more", "give 1, or auto")
+
+
+def closure(workload: Workload) -> Workload:
+    """The marginals of the workload, and after them all their sub-marginals."""
+    found = dict.fromkeys(workload.marginals)
+    for marginal in workload.marginals:
+        for order in range(len(marginal) - 1, 0, -1):
+            found.update(dict.fromkeys(itertools.combinations(marginal, order)))
+    return Workload(workload.domain, tuple(found))
+
+
+@dataclass(frozen=True)
+class MeasureOnce:
+    """One round that measures marginals of a closure, chosen by public facts, with equal shares.
+
+    ``asked``: so many at the front are the workload's. Noise is judged as under replace, where it is larger.
+    """
+
+    closure: Workload
+    asked: int
+    most_noise: float
+
+    def count(self, rho: float, total: int) -> int:
+        return 1
+
+    def spend(self, t: int, rho: float, total: int) -> Spend | None:
+        if t > 0:
+            return None
+        groups = self.groups(rho, total)
+        return Spend(len(groups), None, split(rho, len(groups)), groups)
+
+    def groups(self, rho: float, total: int) -> tuple[int, ...]:
+        """The marginals to measure."""
+        place = {marginal: n for n, marginal in enumerate(self.closure.marginals)}
+        cells_of = self.closure.domain.cells_of
+        chosen = set(self.closure.marginals[: self.asked])
+        while True:
+            variance = len(chosen) / (rho * total**2)
+            drowned = [m for m in chosen if len(m) > 1 and cells_of(m) * variance > self.most_noise]
+            if not drowned:
+                return tuple(sorted(place[marginal] for marginal in chosen))
+            chosen.difference_update(drowned)
+            chosen.update(s for m in drowned for s in itertools.combinations(m, len(m) - 1))
+
+
+def build(workload: Workload, parameters: Parameters) -> Algorithm[Params]:
+    """Auto as a choice of parts."""
+    family = Relaxed(SoftmaxRows(workload.domain, parameters.rows, parameters.spread))
+    trial = Relaxed(SoftmaxRows(workload.domain, min(parameters.rows, TRIAL_ROWS), parameters.spread))
+    settings = Settings(steps=parameters.t_max, learning_rate=parameters.learning_rate, cosine=True, penalised=True)
+    measurable, asked = closure(workload), len(workload.marginals)
+    return Algorithm(
+        family=family,
+        schedule=MeasureOnce(measurable, asked, parameters.most_noise),
+        rule=MaxError(),
+        repeat=False,
+        update=ShrunkenFit(family, trial, asked, settings, parameters.strength),
+        output=Last(),
+        measurable=measurable,
+    )

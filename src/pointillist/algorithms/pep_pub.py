@@ -1,0 +1,40 @@
+"""PEPPub: PEP over the records of a public table.
+
+| family | selection | measured | update | output H |
+|---|---|---|---|---|
+| histogram over the public records, public weights | as PEP | yes | as PEP | as PEP |
+
+The algorithm is :mod:`pointillist.algorithms.pep`; only the family differs: of all reweightings of the public records
+that agree with the measurements, it looks for the one of the smallest relative entropy to the public weights. As for
+PMWPub the error has a floor, the best-mixture error, and ``gate`` ends the run when the floor is too high.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pointillist.algorithms import pep
+from pointillist.algorithms.public import GateParameters, gated
+from pointillist.data.public import PublicTable
+from pointillist.families.support import Support
+from pointillist.framework import Algorithm
+from pointillist.queries.workload import Workload
+
+__all__ = ["Parameters", "build"]
+
+
+@dataclass(frozen=True)
+class Parameters(GateParameters, pep.Parameters):
+    """Hyper-parameters of PEPPub: those of PEP and of the gate."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_gate()
+
+
+def build(workload: Workload, parameters: Parameters, public: PublicTable) -> Algorithm[np.ndarray]:
+    """PEPPub as a choice of parts."""
+    support = Support.of(public, "pep_pub")
+    return gated(pep.build(workload, parameters, support), support, workload.grouping, parameters)

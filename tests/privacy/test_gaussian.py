@@ -1,0 +1,133 @@
+"""Accounting for Gaussian noise alone: never below the truth, and better than zCDP."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+from scipy.special import log_ndtr
+
+from pointillist import BudgetError, Relation, Table, all_kway, synthesize
+from pointillist.data.schema import Categorical, Schema
+from pointillist.data.sources import TableSource
+from pointillist.privacy.budget import Budget, rho_of
+from pointillist.privacy.curator import Curator
+from pointillist.privacy.gaussian import EXTRA_VARIANCE, LEAST_SCALE, gaussian_log_delta_of, gaussian_rho_of
+from pointillist.privacy.ledger import GAUSSIAN, Entry, Ledger
+from pointillist.privacy.schedule import EvenSchedule, OneShotSchedule
+
+
+def discrete_excess(sigma: float, ts: np.ndarray) -> np.ndarray:
+    """E(X - t)_+ for the discrete Gaussian."""
+    x = np.arange(-int(50 * sigma), int(50 * sigma) + 1)
+    p = np.exp(-(x**2) / (2 * sigma**2))
+    p /= p.sum()
+    return np.array([np.sum(np.maximum(x - t, 0) * p) for t in ts])
+
+
+def gaussian_excess(sigma: float, ts: np.ndarray) -> np.ndarray:
+    """E(X - t)_+ for the Gaussian, by summing its positive tail P(X > u) over u > t on a fine grid."""
+    out = []
+    for t in ts:
+        u = t + np.linspace(0, 12 * sigma, 40_001)
+        tail = np.exp(log_ndtr(-u / sigma))
+        out.append(np.trapezoid(tail, u) if u[0] > -12 * sigma else -t)
+    return np.array(out)
+
+
+@pytest.mark.parametrize("sigma", [LEAST_SCALE, 10.3, 17.0, 60.0])
+def test_the_discrete_gaussian_is_below_a_gaussian_of_a_little_more_variance_in_convex_order(sigma: float) -> None:
+    """The lemma on which the accounting rests; without the extra variance it is false."""
+    ts = np.concatenate([np.arange(-30, 30) / 4 * sigma / 2, np.arange(-20, 20) + 0.5, np.arange(-20, 20) + 0.0])
+    ts = ts[np.abs(ts) <= 20 * sigma]
+    discrete = discrete_excess(sigma, ts)
+    wider = gaussian_excess(math.sqrt(sigma**2 + EXTRA_VARIANCE), ts)
+    assert np.all(discrete <= wider * (1 + 1e-7) + 1e-300)
+    between = np.arange(-5, 5) + 0.5
+    assert np.all(discrete_excess(sigma, between) > gaussian_excess(sigma, between))
+
+
+def exact_delta(sigma: float, parts: int, epsilon: float) -> float:
+    """delta of ``parts`` discrete Gaussians, each shifted by 1: a sum of them is a discrete Gaussian again, up to
+    a factor of 1 + exp(-pi^2 sigma^2)."""
+    spread = sigma * math.sqrt(parts)
+    y = np.arange(-int(40 * spread), int(40 * spread) + 1)
+    log_p = -(y**2) / (2 * spread**2)
+    p = np.exp(log_p)
+    loss = (2 * y - parts) / (2 * sigma**2)
+    return float(np.sum(p / p.sum() * np.maximum(np.exp(loss) - math.exp(epsilon), 0)))
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 5.0])
+@pytest.mark.parametrize(("sigma", "parts"), [(10.0, 1), (10.0, 50), (25.0, 4), (300.0, 572)])
+def test_the_bound_holds_for_discrete_noise_and_is_tight(sigma: float, parts: int, epsilon: float) -> None:
+    bound = math.exp(gaussian_log_delta_of(parts / (2 * sigma**2), epsilon))
+    truth = exact_delta(sigma, parts, epsilon)
+    assert truth <= bound
+    if truth > 1e-12:
+        assert bound <= 1.25 * truth
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("delta", [1e-12, 5e-10, 1e-6, 1e-3])
+def test_more_than_zcdp_and_the_promise_holds(epsilon: float, delta: float) -> None:
+    rho = gaussian_rho_of(epsilon, delta)
+    assert gaussian_log_delta_of(rho, epsilon) <= math.log(delta)
+    assert gaussian_log_delta_of(rho * 1.001, epsilon) > math.log(delta)
+    assert rho_of(epsilon, delta) < rho < 2.5 * rho_of(epsilon, delta)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_against_the_privacy_loss_distribution_of_dp_accounting(epsilon: float) -> None:
+    rho = gaussian_rho_of(epsilon, 1e-7)
+    sigma = 1 / math.sqrt(2 * rho)
+    reference = pld.from_gaussian_mechanism(sigma, value_discretization_interval=1e-4, pessimistic_estimate=False)
+    assert reference.get_delta_for_epsilon(epsilon) <= 1e-7 * (1 + 1e-6)
+    assert reference.get_delta_for_epsilon(epsilon) >= 0.9e-7
+
+
+def table_of(rows: int) -> Table:
+    columns = tuple(Categorical(name, (0, 1, 2)) for name in "abc")
+    rng = np.random.default_rng(0)
+    return Table(Schema(columns), tuple(rng.integers(3, size=rows) for _ in columns))
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_only_a_plan_of_pure_noise_gets_the_larger_budget(relation: Relation) -> None:
+    table = table_of(1000)
+    workload, source = all_kway(table.domain, 2), TableSource(table)
+    budget = Budget(0.3, 1e-6, relation)
+    pure = Curator.for_schedule(source, workload, budget, OneShotSchedule(workload.groups))
+    assert pure.ledger.gaussian_only
+    assert pure.ledger.limit == gaussian_rho_of(0.3, 1e-6) > budget.rho
+    selecting = Curator.for_schedule(source, workload, budget, EvenSchedule(2))
+    assert not selecting.ledger.gaussian_only
+    assert selecting.ledger.limit == budget.rho
+    loud = Curator.for_schedule(source, workload, Budget(30.0, 1e-6, relation), OneShotSchedule(workload.groups))
+    assert not loud.ledger.gaussian_only  # its noise would be below the scale for which the accounting holds
+
+
+def test_the_gaussian_ledger_refuses_everything_else() -> None:
+    ledger = Ledger(Budget(1.0, 1e-6), gaussian_only=True)
+    for entry in (Entry("selection", "exponential mechanism", 1e-4, 1, 50.0), Entry("m", GAUSSIAN, 1e-4, 1, 9.9)):
+        with pytest.raises(ValueError, match="this budget is for Gaussian noise"):
+            ledger.charge(entry)
+    assert ledger.spent == 0
+    ledger.charge(Entry("m", GAUSSIAN, 1e-4, 1, 70.0))
+    assert "accounted exactly" in ledger.statement(100)
+    with pytest.raises(BudgetError):
+        ledger.charge(Entry("m", GAUSSIAN, ledger.limit, 1, 70.0))
+
+
+def test_a_release_says_how_it_was_accounted() -> None:
+    table = table_of(400)
+    settings = {"rows": 5, "t_max": 3}
+    release = synthesize(table, epsilon=0.3, workload="marginals:2", method="one-shot", settings=settings)
+    assert release.spec["privacy"]["accounting"] == "Gaussian"
+    spent = sum(Fraction(entry["rho"]) for entry in release.spec["privacy"]["ledger"])
+    assert Fraction(rho_of(0.3, 1 / 400**2)) < spent <= Fraction(gaussian_rho_of(0.3, 1 / 400**2))
+    rounds = synthesize(table, epsilon=1.0, workload="marginals:2", method="mwem", settings={"rounds": 2})
+    assert rounds.spec["privacy"]["accounting"] == "zCDP"
