@@ -17,11 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common import markdown
+from benchmarks.public_data import table_of
 from pointillist.algorithms import get_method
-from pointillist.data.datasets import load
 from pointillist.data.neighbours import Relation
 from pointillist.data.sources import TableSource
-from pointillist.data.table import Table
 from pointillist.evaluation.errors import compare
 from pointillist.evaluation.report import fractions
 from pointillist.framework import run as run_loop
@@ -52,11 +51,6 @@ def grid() -> Iterator[Case]:
     for table, method, epsilon, seed in product(TABLES, METHODS, (0.1, 1.0), SEEDS):
         if get_method(method).fits(table_of(table).domain):
             yield table, "replace", method, epsilon, seed
-
-
-@cache
-def table_of(name: str) -> Table:
-    return load(name)
 
 
 @cache
@@ -91,23 +85,23 @@ def run_case(case: Case) -> list[object]:
     return [*case, *figures, f"{seconds:.1f}", os.environ.get("POINTILLIST_MACHINE", "2 CPU cores")]
 
 
-def done() -> dict[Case, dict[str, str]]:
+def done(path: Path = RESULTS) -> dict[Case, dict[str, str]]:
     """The runs that are there."""
-    if not RESULTS.is_file():
+    if not path.is_file():
         return {}
-    with RESULTS.open(newline="", encoding="utf-8") as file:
+    with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     return {(r["table"], r["relation"], r["method"], float(r["epsilon"]), int(r["seed"])): r for r in rows}
 
 
-def fill(cases: Iterable[Case]) -> None:
+def fill(cases: Iterable[Case], path: Path = RESULTS) -> None:
     """Run what is not done yet, one line at a time."""
     for case in cases:
-        if case in done():
+        if case in done(path):
             continue
         row = run_case(case)
-        new = not RESULTS.is_file()
-        with RESULTS.open("a", newline="", encoding="utf-8") as file:
+        new = not path.is_file()
+        with path.open("a", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows([FIELDS, row] if new else [row])
         print(*row, file=sys.stderr, flush=True)
 
@@ -156,6 +150,7 @@ def run() -> str:
     ).replace("# The", "## The", 1)  # fmt: skip
 
 
-if __name__ == "__main__":
-    wanted = [case for case in grid() if case[0] in sys.argv[1].split(",") and case[2] in sys.argv[2].split(",")]
-    fill(case for case in wanted if str(case[4]) in sys.argv[3].split(","))
+if __name__ == "__main__":  # TABLES METHODS SEEDS [FILE], each joined by commas
+    tables, methods, seeds = (argument.split(",") for argument in sys.argv[1:4])
+    target = Path(sys.argv[4]) if len(sys.argv) > 4 else RESULTS
+    fill((case for case in grid() if case[0] in tables and case[2] in methods and str(case[4]) in seeds), target)
