@@ -21,7 +21,6 @@ post-processing, and z, which protects nothing, may come from any generator.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -76,7 +75,7 @@ class ShrunkenFit:
         base = np.log(np.maximum(np.concatenate(one_way(log.workload, targets, precision)), LEAST_SHARE))
         params = params | {"logits": params["logits"] + jnp.asarray(base, jnp.float32)[None, :]}
         settings = self.settings if family is self.family else replace(self.settings, steps=TRIAL_STEPS)
-        descent = _descent(family, log.workload, settings)
+        descent = Descent(family, log.workload, settings)
         # As if all marginals of the workload had been measured alike, with the same budget.
         sigma = np.sqrt(self.asked / len(log.workload.marginals) / precision.mean())
         penalty = 2 * strength * LAMBDA * sigma**-POWER / np.count_nonzero(precision)
@@ -104,11 +103,6 @@ class ShrunkenFit:
         if strength == 1.0 and closer(answers(3.0), best):
             strength = 3.0
         return strength
-
-
-@lru_cache(maxsize=4)
-def _descent(family: Relaxed, workload: Workload, settings: Settings) -> Descent:
-    return Descent(family, workload, settings)
 
 
 def only_measured(log: Log) -> Log:
