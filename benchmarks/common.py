@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pointillist import Table
@@ -49,3 +52,32 @@ def run_method(
     params, _ = run(algorithm, curator, seed)
     elapsed = time.perf_counter() - start
     return compare(workload, fractions(table, workload), algorithm.family.answers(params, workload)), elapsed
+
+
+Case = tuple[str, str, str, float, int]
+"""Two names that say on what, a method, epsilon and a seed: the first five columns of a file of runs."""
+
+
+def runs_in(path: Path) -> dict[Case, dict[str, str]]:
+    """The runs in a file, by what was run."""
+    if not path.is_file():
+        return {}
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    found = {}
+    for row in rows:
+        on, beside, method, epsilon, seed = list(row.values())[:5]
+        found[on, beside, method, float(epsilon), int(seed)] = row
+    return found
+
+
+def fill(path: Path, fields: Sequence[str], cases: Iterable[Case], run: Callable[[Case], Sequence[object]]) -> None:
+    """Run what is not in the file yet; a line each, as soon as it is there."""
+    for case in cases:
+        if case in runs_in(path):
+            continue
+        row = run(case)
+        new = not path.is_file()
+        with path.open("a", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows([fields, row] if new else [row])
+        print(*row, file=sys.stderr, flush=True)

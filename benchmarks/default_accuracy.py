@@ -5,18 +5,17 @@ Every run is one line of ``benchmarks/results/default_accuracy.csv``; a run that
 
 from __future__ import annotations
 
-import csv
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import markdown
+from benchmarks.common import Case, fill, markdown, runs_in
 from benchmarks.public_data import table_of
 from pointillist.algorithms import get_method
 from pointillist.data.neighbours import Relation
@@ -41,7 +40,6 @@ METHODS = ("auto", "one-shot", "gem", "mwem")
 # What was asked for: max error / rmse under replace, and tvd under add-remove (next to the best other system).
 TARGETS = {0.1: (0.035, 0.0011), 0.25: (0.018, 0.00065), 0.5: (0.011, 0.00045), 1.0: (0.0065, 0.00027)}
 TVD_TARGETS = {0.1: (0.098, 0.113), 0.25: (0.070, 0.078), 0.5: (0.052, 0.059), 1.0: (0.036, 0.0425)}
-Case = tuple[str, str, str, float, int]
 
 
 def grid() -> Iterator[Case]:
@@ -85,27 +83,6 @@ def run_case(case: Case) -> list[object]:
     return [*case, *figures, f"{seconds:.1f}", os.environ.get("POINTILLIST_MACHINE", "2 CPU cores")]
 
 
-def done(path: Path = RESULTS) -> dict[Case, dict[str, str]]:
-    """The runs that are there."""
-    if not path.is_file():
-        return {}
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    return {(r["table"], r["relation"], r["method"], float(r["epsilon"]), int(r["seed"])): r for r in rows}
-
-
-def fill(cases: Iterable[Case], path: Path = RESULTS) -> None:
-    """Run what is not done yet, one line at a time."""
-    for case in cases:
-        if case in done(path):
-            continue
-        row = run_case(case)
-        new = not path.is_file()
-        with path.open("a", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows([FIELDS, row] if new else [row])
-        print(*row, file=sys.stderr, flush=True)
-
-
 def mean_of(results: dict[Case, dict[str, str]], *key: object) -> tuple[dict[str, float], int]:
     """Means over the seeds, and their number."""
     runs = [row for case, row in results.items() if case[:4] == key]
@@ -116,8 +93,8 @@ def mean_of(results: dict[Case, dict[str, str]], *key: object) -> tuple[dict[str
 def run() -> str:
     """Run what is missing and show all. POINTILLIST_BENCH_METHODS, such as "auto", restricts what is run."""
     wanted = os.environ.get("POINTILLIST_BENCH_METHODS", "").split()
-    fill(case for case in grid() if not wanted or case[2] in wanted)
-    results = done()
+    fill(RESULTS, FIELDS, (case for case in grid() if not wanted or case[2] in wanted), run_case)
+    results = runs_in(RESULTS)
     first = []
     for epsilon in EPSILONS:
         replace, n = mean_of(results, "adult", "replace", "auto", epsilon)
@@ -153,4 +130,5 @@ def run() -> str:
 if __name__ == "__main__":  # TABLES METHODS SEEDS [FILE], each joined by commas
     tables, methods, seeds = (argument.split(",") for argument in sys.argv[1:4])
     target = Path(sys.argv[4]) if len(sys.argv) > 4 else RESULTS
-    fill((case for case in grid() if case[0] in tables and case[2] in methods and str(case[4]) in seeds), target)
+    chosen = (case for case in grid() if case[0] in tables and case[2] in methods and str(case[4]) in seeds)
+    fill(target, FIELDS, chosen, run_case)

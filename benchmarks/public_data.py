@@ -7,7 +7,6 @@ for a machine that has neither the files nor pyarrow (``POINTILLIST_PACKED`` nam
 
 from __future__ import annotations
 
-import csv
 import os
 import sys
 import time
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import markdown
+from benchmarks.common import Case, fill, markdown, runs_in
 from pointillist.algorithms import get_method
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Categorical, Schema
@@ -45,7 +44,6 @@ CASES = (
     ("acs-pa-shared", "acs-ca-shared", ("gem", "pmw_pub", "pep_pub", "gem_pub")),
     ("acs-pa", "acs-ca", ("gem", "gem_pub")),
 )
-Case = tuple[str, str, str, float, int]
 
 
 def grid() -> Iterator[Case]:
@@ -112,33 +110,11 @@ def run_case(case: Case) -> list[object]:
     return [*case, *figures, f"{seconds:.1f}", os.environ.get("POINTILLIST_MACHINE", "2 CPU cores")]
 
 
-def done(path: Path = RESULTS) -> dict[Case, dict[str, str]]:
-    """The runs in a file of results."""
-    if not path.is_file():
-        return {}
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    return {(r["private"], r["public"], r["method"], float(r["epsilon"]), int(r["seed"])): r for r in rows}
-
-
-def fill(cases: Iterable[Case], path: Path = RESULTS) -> None:
-    """Run what is not done yet, one line at a time."""
-    for case in cases:
-        if case in done(path):
-            continue
-        row = run_case(case)
-        new = not path.is_file()
-        with path.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerows([FIELDS, row] if new else [row])
-        print(*row, file=sys.stderr, flush=True)
-
-
 def run() -> str:
     """Run what is missing and show all. POINTILLIST_BENCH_METHODS, such as "pmw_pub", restricts what is run."""
     wanted = os.environ.get("POINTILLIST_BENCH_METHODS", "").split()
-    fill(case for case in grid() if not wanted or case[2] in wanted)
-    results = done()
+    fill(RESULTS, FIELDS, (case for case in grid() if not wanted or case[2] in wanted), run_case)
+    results = runs_in(RESULTS)
     rows = []
     for private, public, methods in CASES:
         for method in methods:
