@@ -131,3 +131,20 @@ def test_a_release_says_how_it_was_accounted() -> None:
     assert Fraction(rho_of(0.3, 1 / 400**2)) < spent <= Fraction(gaussian_rho_of(0.3, 1 / 400**2))
     rounds = synthesize(table, epsilon=1.0, workload="marginals:2", method="mwem", settings={"rounds": 2})
     assert rounds.spec["privacy"]["accounting"] == "zCDP"
+
+
+def test_a_plan_that_follows_from_the_noisy_rows_keeps_to_the_least_scale() -> None:
+    """Few rows make the default measure few small marginals, each with more budget than the plan for many rows."""
+    columns = tuple(Categorical(name, tuple(range(12))) for name in "abcdef")
+    rng = np.random.default_rng(0)
+    table = Table(Schema(columns), tuple(rng.integers(12, size=60) for _ in columns))
+    release = synthesize(
+        table, epsilon=2.0, delta=1e-6, relation="add-remove", method="auto", settings={"rows": 5, "t_max": 3}
+    )
+    privacy = release.spec["privacy"]
+    assert privacy["accounting"] == "Gaussian"
+    measured = [entry for entry in privacy["ledger"] if entry["label"] == "measurement"]
+    assert all(len(release.log.workload.marginals[m.group]) < 3 for m in release.log.measurements)
+    assert min(entry["scale"] for entry in privacy["ledger"]) >= LEAST_SCALE
+    assert min(entry["scale"] for entry in measured) == pytest.approx(LEAST_SCALE)
+    assert privacy["rho_spent"] <= privacy["rho"]

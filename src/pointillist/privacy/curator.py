@@ -166,6 +166,9 @@ class Curator:
 
     def measure(self, picks: Sequence[Pick], rho: float) -> tuple[tuple[np.ndarray, ...], float]:
         square = self.workload.l2_sensitivity_squared(self.relation)
+        if self.ledger.gaussian_only:
+            # A plan that follows from the noisy number of rows may have room for less noise than the account allows.
+            rho = min(rho, square / (2 * LEAST_SCALE**2))
         noisy = []
         for pick in picks:
             self._charge_gaussian("measurement", rho, square)
