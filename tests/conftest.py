@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pointillist.privacy.ledger import Entry, Ledger
+
 os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
 os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -27,3 +29,17 @@ def real_data(monkeypatch: pytest.MonkeyPatch) -> None:
         if not SHARED_DATA.is_dir():
             pytest.skip("the real datasets are not here: set POINTILLIST_DATA")
         monkeypatch.setenv("POINTILLIST_DATA", str(SHARED_DATA))
+
+
+@pytest.fixture
+def charges(monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
+    """Everything charged to any ledger."""
+    found: list[Entry] = []
+    charge = Ledger.charge
+
+    def spy(ledger: Ledger, entry: Entry) -> None:
+        found.append(entry)
+        charge(ledger, entry)
+
+    monkeypatch.setattr(Ledger, "charge", spy)
+    return found

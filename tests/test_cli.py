@@ -20,7 +20,7 @@ from pointillist import cli
 from pointillist.algorithms import METHODS
 from pointillist.data import datasets
 from pointillist.data.schema import Schema
-from pointillist.privacy.ledger import Entry, Ledger
+from pointillist.privacy.ledger import Entry
 from pointillist.release import Release
 
 SCHEMA = """\
@@ -91,20 +91,6 @@ def run(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
         return Result(code, *capsys.readouterr())
 
     return go
-
-
-@pytest.fixture
-def charges(monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
-    """Everything charged to any ledger."""
-    found: list[Entry] = []
-    charge = Ledger.charge
-
-    def spy(ledger: Ledger, entry: Entry) -> None:
-        found.append(entry)
-        charge(ledger, entry)
-
-    monkeypatch.setattr(Ledger, "charge", spy)
-    return found
 
 
 def tree(folder: Path) -> dict[str, bytes | None]:

@@ -18,7 +18,7 @@ from pointillist.algorithms import METHODS, get_method
 from pointillist.data import datasets
 from pointillist.data.public import PublicTable
 from pointillist.evaluation.report import compare_public, compare_tables, fractions
-from pointillist.privacy.ledger import Entry, Ledger
+from pointillist.privacy.ledger import Entry
 
 SCHEMA = Schema(
     (
@@ -155,20 +155,6 @@ def test_synthetic_rows_are_public_records() -> None:
     release = make("pmw_pub", public, rows=500)
     rows = set(zip(*(codes.tolist() for codes in release.table.codes), strict=True))
     assert rows <= set(zip(*(codes.tolist() for codes in Table.encode(public, SCHEMA).codes), strict=True))
-
-
-@pytest.fixture
-def charges(monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
-    """Everything charged to any ledger."""
-    found: list[Entry] = []
-    charge = Ledger.charge
-
-    def spy(ledger: Ledger, entry: Entry) -> None:
-        found.append(entry)
-        charge(ledger, entry)
-
-    monkeypatch.setattr(Ledger, "charge", spy)
-    return found
 
 
 LEAVE_OUT = (

@@ -23,7 +23,7 @@ from pointillist.framework import Algorithm, Log, Replay, Round, run
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.curator import Curator
 from pointillist.privacy.insecure import InsecureSeededNoise
-from pointillist.privacy.ledger import Entry, Ledger
+from pointillist.privacy.ledger import Entry
 from pointillist.privacy.mechanisms import OpenDPNoise
 from pointillist.privacy.schedule import EvenSchedule, GrowingSchedule, OneShotSchedule, Schedule, ThenSchedule
 from pointillist.privacy.scores import Pick
@@ -164,20 +164,6 @@ def test_wrong_settings(method: str, options: dict[str, Any], sentence: str) -> 
     with pytest.raises(InputError) as refused:
         gated(method, all_kway(SCHEMA.domain, 1), town(), **options)
     assert str(refused.value) == sentence
-
-
-@pytest.fixture
-def charges(monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
-    """Everything charged to any ledger."""
-    found: list[Entry] = []
-    charge = Ledger.charge
-
-    def spy(ledger: Ledger, entry: Entry) -> None:
-        found.append(entry)
-        charge(ledger, entry)
-
-    monkeypatch.setattr(Ledger, "charge", spy)
-    return found
 
 
 @pytest.mark.parametrize(("share", "sigma"), [(0.001, 243), (0.999, 343)])

@@ -15,7 +15,7 @@ from pointillist.algorithms import get_method
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Categorical, Schema
 from pointillist.framework import run
-from pointillist.privacy.ledger import Entry, Ledger
+from pointillist.privacy.ledger import Entry
 from pointillist.updates.pretraining import Pretraining, cache_folder
 
 SCHEMA = Schema((Categorical("a", (0, 1)), Categorical("b", (0, 1, 2)), Categorical("c", (0, 1, 2))))
@@ -65,20 +65,6 @@ def fits(monkeypatch: pytest.MonkeyPatch) -> list[Workload]:
         return self.family.init(np.random.default_rng(7)), {"loss": 0.5, "steps": 3.0}
 
     monkeypatch.setattr(Pretraining, "fit", stub)
-    return found
-
-
-@pytest.fixture
-def charges(monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
-    """Everything charged to any ledger."""
-    found: list[Entry] = []
-    charge = Ledger.charge
-
-    def spy(ledger: Ledger, entry: Entry) -> None:
-        found.append(entry)
-        charge(ledger, entry)
-
-    monkeypatch.setattr(Ledger, "charge", spy)
     return found
 
 

@@ -17,7 +17,7 @@ attributes together, of a strength that follows from the noise and from how it s
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pointillist.algorithms.parameters import parameter
 from pointillist.errors import check
@@ -70,7 +70,7 @@ class MeasureOnce:
     ``asked``: so many at the front are the workload's. Noise is judged as under replace, where it is larger.
     """
 
-    closure: Workload
+    closure: Workload = field(repr=False)  # thousands of marginals, which a release lists elsewhere
     asked: int
     most_noise: float
 
