@@ -8,6 +8,9 @@ from pointillist.privacy.mechanisms import gaussian_scale, selection_scale
 
 __all__ = ["InsecureSeededNoise"]
 
+STREAM = 0x6E6F697365
+"""Sets the noise apart from everything else that the same seed drives."""
+
 
 class InsecureSeededNoise:
     """Noise of the same scales as :class:`OpenDPNoise`, from a seeded generator, so that runs can be repeated.
@@ -19,7 +22,8 @@ class InsecureSeededNoise:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self._rng = np.random.default_rng(seed)
+        # A stream of its own: the loop's post-processing draws from [seed, 0], [seed, 1] and so on.
+        self._rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM,)))
 
     @property
     def description(self) -> str:
