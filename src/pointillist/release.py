@@ -158,6 +158,7 @@ def save_stopped(stop: RunStopped, folder: Path) -> Path:
         "epsilon": stop.ledger.budget.epsilon,
         "delta": stop.ledger.budget.delta,
         "relation": stop.ledger.budget.relation.value,
+        "accounting": stop.ledger.accounting,
         "rho": stop.ledger.limit,
         "ledger": stop.ledger.to_list(),
         "total": stop.log.total,

@@ -132,7 +132,7 @@ def synthesize(
             "relation": relation.value,
             "epsilon": budget.epsilon,
             "delta": budget.delta,
-            "accounting": "Gaussian" if ledger.gaussian_only else "zCDP",
+            "accounting": ledger.accounting,
             "rho": ledger.limit,
             "rho_spent": ledger.spent,
             "noise": curator.noise.description,

@@ -114,7 +114,8 @@ def make(method: Method, grouping: Grouping, relation: Relation = Relation.REPLA
     workload = all_kway(table.domain, 2, grouping)
     algorithm = build(method, workload, settings_of(method))
     measurable, budget = algorithm.measurable or workload, Budget(1.0, 1e-6, relation)
-    return algorithm, Curator(TableSource(table), measurable, budget, noise or InsecureSeededNoise(3))
+    noise = noise or InsecureSeededNoise(3)
+    return algorithm, Curator.for_schedule(TableSource(table), measurable, budget, algorithm.schedule, noise)
 
 
 def same(family: Any, first: Any, second: Any) -> bool:

@@ -44,9 +44,8 @@ def table(rows: int, seed: int) -> Table:
 def release(monkeypatch: pytest.MonkeyPatch, data: Table, relation: str, **options: Any) -> Release:
     monkeypatch.setattr(synthesis, "InsecureSeededNoise", Blind)
     delta = 1e-6 if relation == "add-remove" else None
-    return synthesis.synthesize(
-        data, epsilon=2.0, delta=delta, relation=relation, insecure_noise_seed=3, seed=5, **options
-    )
+    options = {"epsilon": 2.0} | options
+    return synthesis.synthesize(data, delta=delta, relation=relation, insecure_noise_seed=3, seed=5, **options)
 
 
 def folder_bytes(made: Release, folder: Path) -> dict[str, Any]:
@@ -75,6 +74,24 @@ def test_releases_of_different_tables_are_identical(
         folders.append(folder_bytes(made, tmp_path / str(seed)))
     assert folders[0] == folders[1]
     assert {"synthetic.csv", "synthetic.parquet", "release.json", "model.npz", "transcript.npz"} == set(folders[0])
+
+
+@pytest.mark.parametrize("method", ["auto", "one-shot"])
+@pytest.mark.parametrize("epsilon", [0.3, 30.0])
+@pytest.mark.parametrize(("relation", "sizes"), [("replace", (60, 60)), ("add-remove", (1, 5_000))])
+def test_releases_of_the_default_are_identical_in_either_account(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, relation: str, sizes: tuple[int, int], epsilon: float, method: str
+) -> None:
+    settings = {"rows": 4, "t_max": 2}
+    folders = []
+    for seed, rows in enumerate(sizes):
+        data = table(rows, seed)
+        made = release(
+            monkeypatch, data, relation, epsilon=epsilon, workload="marginals:2", method=method, settings=settings
+        )
+        assert made.spec["privacy"]["accounting"] == ("Gaussian" if epsilon == 0.3 else "zCDP")
+        folders.append(folder_bytes(made, tmp_path / str(seed)))
+    assert folders[0] == folders[1]
 
 
 def test_the_smallest_tables_are_treated_alike_where_n_is_private(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ from pointillist.framework import Algorithm, Last
 from pointillist.privacy.ledger import split
 from pointillist.privacy.schedule import Spend
 from pointillist.privacy.scores import MaxError
+from pointillist.queries.marginals import sized
 from pointillist.queries.workload import Workload
 from pointillist.updates.descent import Settings
 from pointillist.updates.shrinkage import ShrunkenFit
@@ -60,7 +61,7 @@ def closure(workload: Workload) -> Workload:
     for marginal in workload.marginals:
         for order in range(len(marginal) - 1, 0, -1):
             found.update(dict.fromkeys(itertools.combinations(marginal, order)))
-    return Workload(workload.domain, tuple(found))
+    return sized(Workload(workload.domain, tuple(found)))
 
 
 @dataclass(frozen=True)

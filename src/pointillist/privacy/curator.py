@@ -13,10 +13,10 @@ from pointillist.data.neighbours import Relation
 from pointillist.data.sources import Source
 from pointillist.errors import InputError, Shown, check
 from pointillist.privacy.budget import Budget
-from pointillist.privacy.gaussian import LEAST_SCALE
+from pointillist.privacy.gaussian import LEAST_SCALES
 from pointillist.privacy.ledger import GAUSSIAN, Entry, Ledger
 from pointillist.privacy.mechanisms import Noise, OpenDPNoise, gaussian_scale, selection_scale
-from pointillist.privacy.schedule import Schedule
+from pointillist.privacy.schedule import Schedule, Spend
 from pointillist.privacy.scores import Pick, ScoreRule
 from pointillist.queries.counting import exact_counts
 from pointillist.queries.workload import Workload
@@ -28,6 +28,10 @@ TOTAL_SHARE = 0.02
 
 MOST_ROWS = 10**9
 """Under add-remove, where n is private: the size of table up to which a plan of rounds is judged to be useful."""
+
+
+ROOM = 3.0
+"""Under add-remove: how much larger than its least scale the noise of a plan for the most rows must be."""
 
 
 class Door(Protocol):
@@ -64,14 +68,14 @@ class Curator:
 
     def __init__(
         self, source: Source, workload: Workload, budget: Budget, noise: Noise | None = None,
-        gaussian_only: bool = False,
+        least_scale: float | None = None,
     ) -> None:  # fmt: skip
         if source.domain != workload.domain:
             raise ValueError("the source and the workload have different domains")
         self.workload = workload
         self.relation = budget.relation
         self.noise: Noise = OpenDPNoise() if noise is None else noise
-        self.ledger = Ledger(budget, gaussian_only)
+        self.ledger = Ledger(budget, least_scale)
         self._source = source
         self._opened: tuple[int, float] | None = None
 
@@ -79,23 +83,30 @@ class Curator:
     def for_schedule(
         cls, source: Source, workload: Workload, budget: Budget, schedule: Schedule, noise: Noise | None = None
     ) -> Curator:
-        """A curator with the larger budget of exact Gaussian accounting where the schedule allows for it: where it
-        selects nothing by the data, and all noise is of the scale for which the accounting holds."""
-        curator = cls(source, workload, budget, noise, gaussian_only=True)
-        return curator if curator._only_adds_noise(schedule) else cls(source, workload, budget, noise)
+        """A curator with the larger budget of Gaussian accounting where the schedule allows for it: where it selects
+        nothing by the data, and no noise is below one of the least scales. All of this is known from public facts."""
+        plain = cls(source, workload, budget, noise)
+        if all(spend.select_rho is None and spend.measure_rho > 0 for spend in plain._spends(schedule)):
+            for least_scale in LEAST_SCALES:
+                curator = cls(source, workload, budget, noise, least_scale)
+                if curator.ledger.limit > plain.ledger.limit and curator._has_room(schedule, least_scale):
+                    return curator
+        return plain
 
-    def _only_adds_noise(self, schedule: Schedule) -> bool:
-        """Whether every step of a schedule is Gaussian noise of the least scale or more; known from public facts."""
+    def _spends(self, schedule: Schedule) -> list[Spend]:
+        """What the rounds of a schedule may spend, from public facts."""
         rows = MOST_ROWS if self.public_rows is None else self.public_rows
+        spends: list[Spend] = []
+        while (spend := schedule.spend(len(spends), self.planned_rho, rows)) is not None:
+            spends.append(spend)
+        return spends
+
+    def _has_room(self, schedule: Schedule, least_scale: float) -> bool:
+        """Whether all noise is of the least scale or more. Where n is private, a plan for fewer rows than the most may
+        measure fewer marginals with less noise each; there the noise must be larger by ``ROOM``."""
         square = self.workload.l2_sensitivity_squared(self.relation)
-        scales = [] if self.public_rows is not None else [self.total_sigma]
-        t = 0
-        while (spend := schedule.spend(t, self.planned_rho, rows)) is not None:
-            if spend.select_rho or spend.measure_rho == 0:
-                return False
-            scales.append(gaussian_scale(spend.measure_rho, square))
-            t += 1
-        return min(scales, default=0.0) >= LEAST_SCALE
+        scale = min(gaussian_scale(spend.measure_rho, square) for spend in self._spends(schedule))
+        return scale >= least_scale * (1 if self.public_rows is not None else ROOM)
 
     @property
     def public_rows(self) -> int | None:
@@ -104,7 +115,17 @@ class Curator:
 
     @property
     def total_sigma(self) -> float:
-        return 0.0 if self.public_rows is not None else gaussian_scale(self.ledger.limit * TOTAL_SHARE, 1)
+        return 0.0 if self.public_rows is not None else gaussian_scale(self._total_rho, 1)
+
+    @property
+    def _total_rho(self) -> float:
+        """What the noisy number of rows costs."""
+        return self._with_room(self.ledger.limit * TOTAL_SHARE, 1)
+
+    def _with_room(self, rho: float, square: int) -> float:
+        """rho, or less where its noise would be below the least scale of the account."""
+        least = self.ledger.least_scale
+        return rho if least is None else min(rho, square / (2 * least**2))
 
     @cached_property
     def _counts(self) -> np.ndarray:
@@ -118,16 +139,15 @@ class Curator:
                 total = self.public_rows
             else:
                 # One row more or less changes the count by 1.
-                rho = self.ledger.limit * TOTAL_SHARE
-                self._charge_gaussian("number of rows", rho, 1)
-                total = max(1, int(self.noise.add_gaussian(np.array([self._source.rows]), rho, 1)[0]))
+                self._charge_gaussian("number of rows", self._total_rho, 1)
+                total = max(1, int(self.noise.add_gaussian(np.array([self._source.rows]), self._total_rho, 1)[0]))
             self._opened = total, self.ledger.left
         return self._opened
 
     @property
     def planned_rho(self) -> float:
         """What the rounds will have, known before anything is spent."""
-        return self.ledger.limit * (1.0 if self.public_rows is not None else 1 - TOTAL_SHARE)
+        return self.ledger.limit if self.public_rows is not None else self.ledger.limit - self._total_rho
 
     def require_useful(self, measure_rho: float, rounds: int) -> None:
         """Refuse a plan whose measurements would drown in noise; spends nothing."""
@@ -166,9 +186,8 @@ class Curator:
 
     def measure(self, picks: Sequence[Pick], rho: float) -> tuple[tuple[np.ndarray, ...], float]:
         square = self.workload.l2_sensitivity_squared(self.relation)
-        if self.ledger.gaussian_only:
-            # A plan that follows from the noisy number of rows may have room for less noise than the account allows.
-            rho = min(rho, square / (2 * LEAST_SCALE**2))
+        # A plan that follows from the noisy number of rows may ask for less noise than the account allows.
+        rho = self._with_room(rho, square)
         noisy = []
         for pick in picks:
             self._charge_gaussian("measurement", rho, square)

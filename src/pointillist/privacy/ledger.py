@@ -13,7 +13,7 @@ from typing import Any
 
 from pointillist.errors import BudgetError
 from pointillist.privacy.budget import Budget
-from pointillist.privacy.gaussian import LEAST_SCALE, gaussian_rho_of
+from pointillist.privacy.gaussian import gaussian_rho_of
 
 __all__ = ["GAUSSIAN", "Entry", "Ledger", "minus", "split"]
 
@@ -34,16 +34,24 @@ class Entry:
 class Ledger:
     """A budget in rho and the charges against it.
 
-    With ``gaussian_only``, the limit is that of :mod:`pointillist.privacy.gaussian`, which is larger than the zCDP
-    budget, and nothing but Gaussian noise of at least the scale for which that holds may be charged.
+    With ``least_scale``, the limit is that of :mod:`pointillist.privacy.gaussian`, which is larger than the zCDP
+    budget, and nothing but Gaussian noise of at least that scale may be charged.
     """
 
-    def __init__(self, budget: Budget, gaussian_only: bool = False) -> None:
+    def __init__(self, budget: Budget, least_scale: float | None = None) -> None:
         self.budget = budget
-        self.gaussian_only = gaussian_only
-        self.limit = gaussian_rho_of(budget.epsilon, budget.delta) if gaussian_only else budget.rho
+        self.least_scale = least_scale
+        if least_scale is None:
+            self.limit = budget.rho
+        else:
+            self.limit = gaussian_rho_of(budget.epsilon, budget.delta, least_scale)
         self._entries: list[Entry] = []
         self._spent = Fraction(0)
+
+    @property
+    def accounting(self) -> str:
+        """The name of the account."""
+        return "zCDP" if self.least_scale is None else "Gaussian"
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -62,14 +70,23 @@ class Ledger:
         """Book ``entry``, or raise :class:`BudgetError` and change nothing."""
         if not (math.isfinite(entry.rho) and entry.rho >= 0):
             raise ValueError(f"a charge must be finite and not negative, got rho = {entry.rho}")
-        if self.gaussian_only and not (entry.mechanism == GAUSSIAN and entry.scale >= LEAST_SCALE):
-            rule = f"this budget is for Gaussian noise of scale {LEAST_SCALE:g} or more"
-            raise ValueError(f"{rule}, got {entry.mechanism} of scale {entry.scale:g}")
+        if self.least_scale is not None:
+            self._require_gaussian(entry, self.least_scale)
         after = self._spent + Fraction(entry.rho)
         if after > Fraction(self.limit):
             raise BudgetError(entry.rho, self.left, entry.label)
         self._spent = after
         self._entries.append(entry)
+
+    @staticmethod
+    def _require_gaussian(entry: Entry, least_scale: float) -> None:
+        """The account holds for Gaussian noise of the least scale or more that costs what is charged."""
+        if not (entry.mechanism == GAUSSIAN and entry.scale >= least_scale):
+            rule = f"this budget is for Gaussian noise of scale {least_scale:g} or more"
+            raise ValueError(f"{rule}, got {entry.mechanism} of scale {entry.scale:g}")
+        square = round(entry.sensitivity**2)  # sensitivities are roots of whole numbers
+        if 2 * Fraction(entry.rho) * Fraction(entry.scale) ** 2 < square:
+            raise ValueError(f"noise of scale {entry.scale!r} costs more than the {entry.rho!r} charged for it")
 
     def statement(self, n: int | None) -> str:
         """The promise in plain words; ``n`` is the public number of rows, if it is public."""
@@ -79,7 +96,7 @@ class Ledger:
         for entry in self._entries:
             count, rho = kinds.get(entry.mechanism, (0, Fraction(0)))
             kinds[entry.mechanism] = (count + 1, rho + Fraction(entry.rho))
-        kind_of_budget = "of Gaussian noise, accounted exactly" if self.gaussian_only else "zCDP"
+        kind_of_budget = "zCDP" if self.least_scale is None else "of Gaussian noise"
         lines = [
             f"({_shown(budget.epsilon)}, {_shown(budget.delta)})-differential privacy, "
             f"relation {budget.relation.value}: "

@@ -11,7 +11,7 @@ from pointillist.data.domain import Domain
 from pointillist.errors import InputError, Shown, check
 from pointillist.queries.workload import Grouping, Workload
 
-__all__ = ["all_kway", "parse_workload", "random_kway"]
+__all__ = ["all_kway", "parse_workload", "random_kway", "sized"]
 
 MOST_QUERIES = 500_000_000  # an answer vector of 4 GB
 MOST_MARGINALS = 5_000_000
@@ -21,7 +21,7 @@ FORM = "marginals:K[:COUNT[:SEED]]"
 def all_kway(domain: Domain, k: int, grouping: Grouping = Grouping.MARGINAL) -> Workload:
     """All marginals over k attributes."""
     _check_k(domain, k)
-    return _sized(Workload(domain, tuple(itertools.combinations(range(len(domain)), k)), grouping))
+    return sized(Workload(domain, tuple(itertools.combinations(range(len(domain)), k)), grouping))
 
 
 def random_kway(
@@ -47,7 +47,7 @@ def random_kway(
     if len(candidates) > count:
         legacy = np.random.RandomState(seed)
         candidates = [candidates[i] for i in legacy.choice(len(candidates), count, replace=False)]
-    return _sized(Workload(domain, tuple(candidates), grouping))
+    return sized(Workload(domain, tuple(candidates), grouping))
 
 
 def parse_workload(
@@ -78,7 +78,8 @@ def _check_k(domain: Domain, k: int) -> None:
         raise InputError("workload: K", Shown(f"{math.comb(d, k):,}"), rule, "use a smaller K")
 
 
-def _sized(workload: Workload) -> Workload:
+def sized(workload: Workload) -> Workload:
+    """The workload, if its answers fit the memory; refused before anything is counted or spent."""
     check(workload.queries <= MOST_QUERIES, "workload", Shown(workload.describe()),
           f"must have at most {MOST_QUERIES:,} queries", "draw fewer marginals with marginals:K:COUNT")  # fmt: skip
     return workload
