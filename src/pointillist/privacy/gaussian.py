@@ -17,8 +17,8 @@ t >= 0: E(X - t)_+ <= sqrt(kappa) E(G - t)_+ = E(sqrt(kappa) G - sqrt(kappa) t)_
 sqrt(kappa) G ~ N(0, kappa^2 sigma^2). For t < 0 it follows by symmetry. Equal means and all t: the convex order. QED.
 
 **Adaptive composition.** Let all sigma_t be at least sigma_min, r = kappa(sigma_min)^2 - 1, and
-F_b(l) = E(e^(l + N(-b/2, (1 + r) b)) - e^epsilon)_+. It is convex and grows in e^l, hence convex in each noise value, on which l depends
-linearly; it grows with b, since e^(N(-b/2, (1 + r) b)) is a submartingale in b; and
+F_b(l) = E(e^(l + N(-b/2, (1 + r) b)) - e^epsilon)_+. It is convex and grows in e^l, hence convex in each noise value,
+on which l depends linearly; it grows with b, since e^(N(-b/2, (1 + r) b)) is a submartingale in b; and
 E F_b(l + N(-b'/2, (1 + r) b')) = F_(b + b')(l). Claim: with the loss l so far and b of mu^2 left, the end has an
 expectation of at most F_b(l). Backwards: a step charged b' has a true shift worth b'' <= b'; by the lemma its cells may
 be replaced one by one, which gives at most F_(b - b' + b'')(l) <= F_b(l). So each step may choose what it measures, and
