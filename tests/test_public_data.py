@@ -143,10 +143,22 @@ def test_the_kind_of_the_public_table_makes_no_difference(kind: str) -> None:
     assert release.spec == again.spec
 
 
-def test_a_public_table_without_a_method_means_gem_pub() -> None:
-    assert make(None, people(150, seed=1)).spec["method"]["name"] == "gem_pub"
-    assert synthesis.default_method(SCHEMA.domain, None, {}, people()).name == "gem_pub"
-    assert synthesis.default_method(SCHEMA.domain, None, {}, None).name == "auto"
+def test_a_public_table_without_a_method_means_auto() -> None:
+    lines: list[str] = []
+    release = make(None, people(150, seed=1), settings={"rows": 20, "t_max": 5}, announce=lines.append)
+    assert release.spec["method"]["name"] == "auto"
+    assert lines[-1].startswith("the public table, judged by the noisy measurements, is ")
+    assert release.statement.endswith(UNPROTECTED)
+    assert make(None, people(150, seed=1)).spec["method"]["name"] == "gem_pub"  # for its settings
+    assert synthesis.default_method(SCHEMA.domain, None, {}, people()).name == "auto"
+    assert synthesis.default_method(SCHEMA.domain, None, {"rounds": 3}, people()).name == "gem_pub"
+
+
+def test_the_default_refuses_a_public_table_that_covers_nothing(charges: list[Entry]) -> None:
+    with pytest.raises(InputError) as refused:
+        make(None, people(150, seed=1)[["job"]], settings={})
+    assert str(refused.value).startswith("public must have all columns of at least one marginal of the workload")
+    assert charges == []
 
 
 def test_synthetic_rows_are_public_records() -> None:
@@ -159,12 +171,12 @@ def test_synthetic_rows_are_public_records() -> None:
 
 LEAVE_OUT = (
     "public must be left out for {}, which makes no use of it, got a table; "
-    "leave it out or use one of pmw_pub, pep_pub, gem_pub."
+    "leave it out or use one of auto, pmw_pub, pep_pub, gem_pub."
 )
 NEEDED = "public must be a public table for {}, got None; give one, or use another method."
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "auto"])
 def test_public_data_is_asked_of_the_methods_that_use_it_and_of_no_other(method: str, charges: list[Entry]) -> None:
     wrong = None if get_method(method).public else people()
     sentence = (NEEDED if get_method(method).public else LEAVE_OUT).format(method)
@@ -208,7 +220,7 @@ class Blind:
         return int(self._rng.integers(len(scores)))
 
 
-@pytest.mark.parametrize("method", SETTINGS)
+@pytest.mark.parametrize("method", ["auto", *SETTINGS])
 def test_releases_of_different_tables_are_identical_where_the_noise_is_blind(
     method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -219,7 +231,7 @@ def test_releases_of_different_tables_are_identical_where_the_noise_is_blind(
     for seed in (0, 7):
         release = synthesize(
             people(200, seed), schema=SCHEMA, epsilon=1.0, workload="marginals:2", method=method,
-            settings=SETTINGS[method], public=people(150, seed=1), insecure_noise_seed=3,
+            settings=SETTINGS.get(method, {"rows": 20, "t_max": 5}), public=people(150, seed=1), insecure_noise_seed=3,
         )  # fmt: skip
         folder = release.save(tmp_path / str(seed))
         content: dict[str, Any] = {}
@@ -449,9 +461,8 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     ((*SYNTH, "--public", "head.csv"), "public must have rows, got 0 rows; check the file."),
     (
         (*SYNTH, "--public", "public.csv", "--set", "gate=0.1"),
-        "parameter of gem_pub must be one of its parameters, got 'gate'; known are "
-        "rounds, alpha, batch, inputs, hidden, learning_rate, t_max, gamma, tolerance, resample, beta, prior, "
-        "pretrain_steps, pretrain_rate, pretrain_tolerance.",
+        "parameter of auto must be one of its parameters, got 'gate'; known are "
+        "rows, fits, t_max, learning_rate, spread, most_noise, strength, adaptive_rounds.",
     ),
     (("evaluate", "people.csv", "people.csv", "--public", "none.csv"), NO_FILE),
     (

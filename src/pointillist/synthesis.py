@@ -108,6 +108,10 @@ def synthesize(
         raise RunStopped(stop.reason, stop.log, curator.ledger, curator.noise.description) from stop
     if log.start:
         announce("start: " + ", ".join(f"{name} {value:.4g}" for name, value in log.start.items()))
+    weight = log.notes[-1].get("public") if log.notes else None
+    if weight is not None:
+        used = "used beside them" if weight else "not used: with it they would be foretold worse, or no better"
+        announce(f"the public table, judged by the noisy measurements, is {used}")
     synthetic = draw_rows(algorithm.family, params, table.schema, rows or log.total, seed)
     ledger = curator.ledger
     statement = ledger.statement(curator.public_rows)
@@ -152,16 +156,16 @@ def synthesize(
 def default_method(
     domain: Domain, group: str | Grouping | None, settings: Mapping[str, Any], public: Any = None
 ) -> Method:
-    """The method of a user who names none: auto, which suits domains of any size and has no rounds to choose.
-    With a public table it is GEMPub, which takes any.
+    """The method of a user who names none: auto, which suits domains of any size, has no rounds to choose and takes any
+    public table.
 
     Where ``group`` or ``settings`` ask for what it does not have (rounds, queries one by one), it is MWEM if a
-    histogram of the domain fits, else GEM.
+    histogram of the domain fits, else GEM; with a public table it is GEMPub.
     """
-    if public is not None:
-        return get_method("gem_pub")
     first = get_method("auto")
     other = get_method("mwem" if get_method("mwem").fits(domain) else "gem")
+    if public is not None:
+        other = get_method("gem_pub")
     strange = set(settings) - {field.name for field in fields(first.parameters)}
     meant = [key for key in strange if is_near(key, (field.name for field in fields(other.parameters)))]
     suits = group is None or str(group) in first.groupings

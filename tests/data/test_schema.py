@@ -463,3 +463,10 @@ def test_other_types_are_restored() -> None:
 def test_code_types_are_the_smallest() -> None:
     sizes = {2: np.uint8, 256: np.uint8, 257: np.uint16, 65536: np.uint16, 65537: np.uint32}
     assert {size: code_dtype(size) for size in sizes} == {size: np.dtype(kind) for size, kind in sizes.items()}
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_minus_zero_is_zero(kind: pa.DataType) -> None:
+    column = Categorical("c", (0, 1))
+    assert column.encode(pa.array([1.0, -0.0, 0.0], kind)).tolist() == [1, 0, 0]
+    assert column.encode(pa.array(["1", "-0", "-0.0"])).tolist() == [1, 0, 0]

@@ -14,7 +14,7 @@ from pointillist.data.domain import Domain
 from pointillist.data.neighbours import Relation
 from pointillist.data.sources import count_batches
 from pointillist.privacy.mechanisms import selection_scale
-from pointillist.privacy.scores import MaxError, ScoreRule, SignedError
+from pointillist.privacy.scores import MaxError, ScoreRule, SignedError, UsefulError
 from pointillist.queries.workload import Grouping, Workload
 
 Rows = tuple[tuple[int, ...], ...]
@@ -94,6 +94,52 @@ def test_scores_change_by_at_most_their_sensitivity(rule: ScoreRule, relation: R
     assert worst <= rule.sensitivity(relation)
     if workload.grouping is Grouping.QUERY and any(workload.domain.cells_of(m) > 1 for m in workload.marginals):
         assert worst == rule.sensitivity(relation)
+
+
+@given(st.data())
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_useful_errors_change_by_at_most_their_sensitivity(relation: Relation, data: st.DataObject) -> None:
+    workload = data.draw(workloads()).regroup(Grouping.MARGINAL)
+    rows = data.draw(tables(workload.domain))
+    weights = data.draw(st.lists(st.integers(1, 9), min_size=workload.groups, max_size=workload.groups))
+    rule = UsefulError(tuple(weights), data.draw(st.floats(0, 10)))
+    scale = data.draw(st.floats(0.01, 1e30))
+    whole = st.lists(st.integers(-3, 12), min_size=workload.queries, max_size=workload.queries)
+    estimate = np.array(data.draw(whole), dtype=np.int64)
+    scores = rule.scores(workload, counts_of(rows, workload), estimate, scale)
+    assert scores.dtype == np.int64
+    assert scores.shape == (workload.groups,)
+    worst = 0
+    for other in neighbours(rows, workload.domain, relation):
+        change = np.abs(rule.scores(workload, counts_of(other, workload), estimate, scale) - scores)
+        worst = max(worst, int(change.max()))
+    assert worst <= rule.sensitivity(relation)
+    heaviest = workload.marginals[int(np.argmax(weights))]
+    if (estimate == -3).all() and relation is Relation.ADD_REMOVE:  # all errors have one sign: nothing cancels
+        assert worst == rule.sensitivity(relation)
+    if (estimate == 12).all() and relation is Relation.ADD_REMOVE:
+        assert worst == max(weights) or workload.domain.cells_of(heaviest) == 1
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_sensitivity_of_useful_errors_is_attained(relation: Relation) -> None:
+    workload = Workload(Domain(("a", "b"), (2, 3)), ((0,), (0, 1)))
+    rule = UsefulError((1, 4), 0.5)
+    rows = ((0, 0),)
+    estimate = counts_of(((1, 2),), workload)  # replacing the row mends both of its errors
+    scores = [
+        rule.scores(workload, counts_of(table, workload), estimate, 3.0)
+        for table in (rows, *neighbours(rows, workload.domain, relation))
+    ]
+    assert max(int(np.abs(score - scores[0]).max()) for score in scores) == rule.sensitivity(relation)
+
+
+def test_a_useful_error_is_what_noise_would_not_leave() -> None:
+    workload = Workload(Domain(("a", "b"), (2, 3)), ((0,), (0, 1)))
+    counts, estimate = np.array([10, 0, 3, 3, 4, 0, 0, 0]), np.array([4, 6, 0, 0, 5, 5, 0, 0])
+    scores = UsefulError((2, 3), 0.5).scores(workload, counts, estimate, 3.0)
+    expected = [2 * (12 - round(np.sqrt(2 / np.pi) * 1.5 * 2)), 3 * (12 - round(np.sqrt(2 / np.pi) * 1.5 * 6))]
+    assert scores.tolist() == expected
 
 
 @given(st.data())

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 from pointillist import InputError, Relation, Table, all_kway, synthesize
 from pointillist.algorithms import get_method
-from pointillist.algorithms.auto import MeasureOnce, closure
+from pointillist.algorithms.auto import MeasureOnce, closure, useful_error
 from pointillist.data.domain import Domain
+from pointillist.data.public import PublicTable
 from pointillist.data.schema import Categorical, Schema
 from pointillist.data.sources import TableSource
 from pointillist.evaluation.errors import compare
 from pointillist.evaluation.report import fractions, independent_columns
-from pointillist.families.relaxed import Relaxed
-from pointillist.families.rows import SoftmaxRows
 from pointillist.framework import Log, Round, run
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.curator import Curator
 from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.privacy.scores import Pick
 from pointillist.queries.workload import Workload
-from pointillist.updates.descent import Settings, combined, spread_of
-from pointillist.updates.shrinkage import ShrunkenFit, one_way, only_measured
+from pointillist.updates.descent import combined, spread_of
+from pointillist.updates.shrinkage import KAPPA, Prior, nonnegative, one_way, restricted
 
 DOMAIN = Domain(("a", "b", "c", "d"), (2, 3, 4, 30))
 
@@ -95,11 +96,15 @@ def test_only_what_was_measured_is_fitted() -> None:
     workload = all_kway(DOMAIN, 2)
     counts = (np.arange(8), np.arange(12))
     log = Log(workload, 100, [Round((Pick(1), Pick(3)), counts, 2.0, selected=False)], [{}])
-    small = only_measured(log)
+    small = restricted(log)
     assert small.workload.marginals == (workload.marginals[1], workload.marginals[3])
     targets, precision = combined(small)
     assert np.allclose(targets, np.concatenate(counts) / 100)
     assert np.allclose(precision, (100 / 2.0) ** 2)
+    more = restricted(log, [workload.marginals[0], workload.marginals[1]])
+    assert more.workload.marginals == tuple(workload.marginals[n] for n in (0, 1, 3))
+    assert np.allclose(combined(more)[0][6:], targets)
+    assert not combined(more)[1][:6].any()
 
 
 def test_the_spread_is_zero_for_equal_rows_only() -> None:
@@ -111,23 +116,30 @@ def test_the_spread_is_zero_for_equal_rows_only() -> None:
     assert float(spread_of(rows)) == pytest.approx(by_hand, rel=1e-5)
 
 
-def fit(table: Table, epsilon: float, **settings: float) -> tuple[float, float, float]:
+def learn(
+    table: Table, epsilon: float, public: Table | None = None, **settings: float
+) -> tuple[tuple[float, float, float], Log]:
     workload = all_kway(table.domain, 3)
     method = get_method("auto")
-    algorithm = method.algorithm(workload, method.configure({"rows": 60, "t_max": 200} | settings))
+    beside = None if public is None else PublicTable.encode(public, table.schema)
+    algorithm = method.algorithm(workload, method.configure(settings), beside)
     budget = Budget(epsilon, 1 / len(table) ** 2)
     assert algorithm.measurable is not None
     curator = Curator.for_schedule(
         TableSource(table), algorithm.measurable, budget, algorithm.schedule, InsecureSeededNoise(2)
     )
-    params, _ = run(algorithm, curator, 0)
+    params, log = run(algorithm, curator, 0)
     errors = compare(workload, fractions(table, workload), algorithm.family.answers(params, workload))
-    return errors.max, errors.rmse, errors.tvd
+    return (errors.max, errors.rmse, errors.tvd), log
+
+
+def fit(table: Table, epsilon: float, **settings: float) -> tuple[float, float, float]:
+    return learn(table, epsilon, **settings)[0]
 
 
 def test_shrinkage_helps_where_there_is_noise_and_does_no_harm_where_there_is_none() -> None:
     table = chain(3000)
-    assert fit(table, 0.2)[1] < 0.95 * fit(table, 0.2, strength=0.0)[1]
+    assert fit(table, 0.5)[1] < 0.8 * fit(table, 0.5, strength=0.0)[1]
     assert fit(table, 10.0)[1] < 1.1 * fit(table, 10.0, strength=0.0)[1]
 
 
@@ -154,11 +166,117 @@ def test_a_release_of_the_default(relation: Relation, tmp_path: object) -> None:
 
 def test_bad_settings_are_named() -> None:
     method = get_method("auto")
-    for name, value in (("most_noise", 0.0), ("strength", -1.0)):
+    for name, value in (("most_noise", 0.0), ("strength", -1.0), ("adaptive_rounds", -1)):
         with pytest.raises(InputError, match=f"^{name} must"):
             method.configure({name: value})
 
 
-def test_the_update_leaves_the_memory_empty() -> None:
-    family = Relaxed(SoftmaxRows(DOMAIN, 5, 0.5))
-    assert ShrunkenFit(family, family, 4, Settings(steps=1, learning_rate=0.1, penalised=True)).init({}) is None
+# --- public data
+
+
+def shuffled(table: Table) -> Table:
+    """Every column by itself: the one-way marginals stay, all ties are lost."""
+    rng = np.random.default_rng(4)
+    return Table(table.schema, tuple(rng.permutation(codes) for codes in table.codes))
+
+
+def uniform(table: Table) -> Table:
+    rng = np.random.default_rng(4)
+    return Table(table.schema, tuple(rng.integers(4, size=len(table)) for _ in table.codes))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.2])
+def test_near_public_data_helps(epsilon: float) -> None:
+    table = chain(3000)
+    without, _ = learn(table, epsilon)
+    near, log = learn(table, epsilon, chain(2000, seed=1))
+    assert log.notes[-1]["public"] == KAPPA
+    assert near[1] < 0.5 * without[1]
+    assert near[2] < 0.5 * without[2]
+    lacks = chain(2000, seed=1).project(["a", "b", "c"])  # a column short: of four marginals, it has one
+    assert learn(table, epsilon, lacks)[0][1] < without[1]
+
+
+@pytest.mark.parametrize("far", [shuffled, uniform])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_far_public_data_does_no_harm(far: Callable[[Table], Table], epsilon: float) -> None:
+    table = chain(3000)
+    without, _ = learn(table, epsilon)
+    with_it, _ = learn(table, epsilon, far(chain(2000, seed=1)))
+    assert with_it[1] <= 1.1 * without[1]
+    assert with_it[2] <= 1.1 * without[2]
+
+
+def test_the_prior_knows_how_far_the_public_table_is() -> None:
+    """Its variances are those of the true distances, on the average over the cells."""
+    table, rng = chain(20_000), np.random.default_rng(0)
+    workload = all_kway(table.domain, 2)
+    truth, sigma = fractions(table, workload), 0.01
+    for public in (chain(300, seed=1), shuffled(chain(2000, seed=1))):
+        encoded = PublicTable.encode(public, table.schema)
+        precision = np.full(len(truth), sigma**-2)
+        found = []
+        for _ in range(20):
+            noisy = truth + sigma * rng.standard_normal(len(truth))
+            prior = Prior.of(encoded, Log(workload, 20_000), noisy, precision)
+            assert prior is not None
+            found.append(prior.variances.mean())
+        distance = np.mean((fractions(public, workload) - truth) ** 2)
+        assert np.allclose(prior.fractions, fractions(public, workload))
+        assert np.mean(found) == pytest.approx(distance, rel=0.4)
+
+
+def test_a_prior_needs_a_measured_marginal() -> None:
+    table = chain(50)
+    workload = Workload(table.domain, ((0, 1), (2, 3)))
+    encoded = PublicTable.encode(table.project(["a", "b"]), table.schema)
+    precision = np.repeat([0.0, 1.0], 16)
+    assert Prior.of(encoded, Log(workload, 50), np.zeros(32), precision) is None
+    prior = Prior.of(encoded, Log(workload, 50), np.zeros(32), np.ones(32))
+    assert prior is not None
+    assert prior.known.tolist() == [True] * 16 + [False] * 16
+
+
+@pytest.mark.parametrize(
+    ("truth", "expected"), [((2.0, 3.0), (2.0, 3.0)), ((2.0, -1.0), None), ((-1.0, 2.0), None), ((-1.0, -1.0), (0, 0))]
+)
+def test_least_squares_without_negative_coefficients(
+    truth: tuple[float, float], expected: tuple[float, float] | None
+) -> None:
+    rng = np.random.default_rng(0)
+    design = rng.random((50, 2))
+    values = design @ np.array(truth)
+    found = nonnegative(design.T @ design, design.T @ values)
+    assert min(found) >= 0
+    best, _ = nnls(design, values)
+    assert np.allclose(found, best, atol=1e-9)
+    if expected is not None:
+        assert np.allclose(found, expected)
+
+
+# --- adaptive rounds
+
+
+def test_adaptive_rounds_select_by_aims_score_and_keep_to_the_budget() -> None:
+    table = chain(2000)
+    settings = {"rows": 20, "t_max": 20, "adaptive_rounds": 2}
+    release = synthesize(table, epsilon=1.0, settings=settings, workload="marginals:3")
+    privacy = release.spec["privacy"]
+    assert privacy["accounting"] == "zCDP"
+    assert [entry["label"] for entry in privacy["ledger"]].count("selection") == 8
+    assert privacy["rho"] * 0.999 <= privacy["rho_spent"] <= privacy["rho"]
+    assert [len(entry.picks) for entry in release.log.rounds] == [4, 4, 4]
+    assert release.spec["method"]["rule"].startswith("UsefulError(noise=")
+    again = synthesize(table, epsilon=1.0, settings={**settings, "adaptive_rounds": 0}, workload="marginals:3")
+    assert again.spec["privacy"]["accounting"] == "Gaussian"
+
+
+def test_the_weights_of_aims_score() -> None:
+    workload = Workload(DOMAIN, ((0, 1, 2), (1, 2, 3)))
+    rule = useful_error(workload, closure(workload))
+    weights = dict(zip(closure(workload).marginals, rule.weights, strict=True))
+    assert weights[0, 1, 2] == 5
+    assert weights[1, 2] == 4
+    assert weights[3,] == 1
+    assert rule.sensitivity(Relation.REPLACE) == 10
+    assert rule.sensitivity(Relation.ADD_REMOVE) == 5

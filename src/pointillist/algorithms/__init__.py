@@ -58,6 +58,9 @@ class Method:
     revive: Callable[[Workload, Any, Mapping[str, np.ndarray]], Family[Any]] | None = None
     """For methods on public data: the family of a saved model, which is read without the public table."""
 
+    optional_public: bool = False
+    """Whether the method makes use of a public table but works without one."""
+
     @property
     def public(self) -> bool:
         """Whether the method needs a public table."""
@@ -88,13 +91,13 @@ class Method:
 
     def require_public(self, given: bool) -> None:
         """Refuse a method on public data without a public table, and the other way round."""
-        if given == self.public:
+        if given == self.public or self.optional_public:
             return
-        using = [m.name for m in METHODS.values() if m.public]
         if self.public:
             raise InputError(
                 "public", None, f"must be a public table for {self.name}", "give one, or use another method"
             )
+        using = [m.name for m in METHODS.values() if m.public or m.optional_public]
         rule = f"must be left out for {self.name}, which makes no use of it"
         raise InputError("public", Shown("a table"), rule, f"leave it out or use one of {', '.join(using)}")
 
@@ -120,6 +123,7 @@ METHODS: dict[str, Method] = {
             groupings=(Grouping.MARGINAL,),
             fits=Relaxed.fits,
             memory=Relaxed.memory,
+            optional_public=True,
         ),
         Method(
             name="mwem",

@@ -11,7 +11,11 @@ the squared length c sigma^2 (as fractions), that of any distribution is at most
 gives way to its sub-marginals with one attribute less, which have fewer cells and are shared by many; and so on down.
 
 *The fit* is :mod:`pointillist.updates.shrinkage`: chi-square with the known noise, and a penalty on what ties
-attributes together, of a strength that follows from the noise and from how it splits.
+attributes together, of a strength that follows from the noise and from how it splits. A public table, if there is one,
+joins in as further measurements, as precise as the paid ones show it to be.
+
+*Adaptive rounds*, as AIM has them, are there for comparison and off: on all tables that were tried, what they find does
+not make up for the budget that they take from the first measurement (``benchmarks/results/ablation.md``).
 """
 
 from __future__ import annotations
@@ -20,13 +24,14 @@ import itertools
 from dataclasses import dataclass, field
 
 from pointillist.algorithms.parameters import parameter
+from pointillist.data.public import PublicTable
 from pointillist.errors import check
 from pointillist.families.relaxed import Params, Relaxed
 from pointillist.families.rows import SoftmaxRows
 from pointillist.framework import Algorithm, Last
 from pointillist.privacy.ledger import split
-from pointillist.privacy.schedule import Spend
-from pointillist.privacy.scores import MaxError
+from pointillist.privacy.schedule import EvenSchedule, Schedule, Spend, ThenSchedule
+from pointillist.privacy.scores import MaxError, ScoreRule, UsefulError
 from pointillist.queries.marginals import sized
 from pointillist.queries.workload import Workload
 from pointillist.updates.descent import Settings
@@ -34,23 +39,34 @@ from pointillist.updates.shrinkage import ShrunkenFit
 
 __all__ = ["MeasureOnce", "Parameters", "build", "closure"]
 
-TRIAL_ROWS = 200
-"""Rows of the fits that choose the strength of the shrinkage."""
+FIRST_SHARE, PICKS, ALPHA = 0.7, 4, 0.25
+"""With adaptive rounds: the share of rho of the first measurement, the marginals picked in each later round, and the
+split of what these have: a tenth for selecting."""
 
 
 @dataclass(frozen=True)
 class Parameters:
     """Hyper-parameters of auto. None needs to be set."""
 
-    rows: int = parameter(500, "rows of the relaxed table")
+    rows: int = parameter(200, "rows of the relaxed table of one fit")
+    fits: int = parameter(3, "fits from different starts; the model is their mixture")
     t_max: int = parameter(600, "steps of Adam")
     learning_rate: float = parameter(0.3, "step of Adam at the start; falls to 0 by a cosine")
     spread: float = parameter(0.5, "half width of the uniform logits at the start, around the one-way marginals")
     most_noise: float = parameter(1.2, "a marginal whose noise has a larger squared length gives way to smaller ones")
     strength: float | None = parameter(None, "s, strength of the shrinkage; by default chosen by splitting the noise")
+    adaptive_rounds: int = parameter(0, "later rounds that each select four more marginals, by AIM's score")
 
     def __post_init__(self) -> None:
+        check(self.fits >= 1, "fits", self.fits, "must be at least 1", "give 3")
         check(self.most_noise > 0, "most_noise", self.most_noise, "must be above 0", "give 1.2")
+        check(
+            self.adaptive_rounds >= 0,
+            "adaptive_rounds",
+            self.adaptive_rounds,
+            "must not be negative",
+            "give 0 for none",
+        )
         good = self.strength is None or 0 <= self.strength < float("inf")
         check(good, "strength", self.strength, "must be a finite number, 0 or more", "give 1, or auto")
 
@@ -98,18 +114,38 @@ class MeasureOnce:
             chosen.update(s for m in drowned for s in itertools.combinations(m, len(m) - 1))
 
 
-def build(workload: Workload, parameters: Parameters) -> Algorithm[Params]:
+def build(workload: Workload, parameters: Parameters, public: PublicTable | None = None) -> Algorithm[Params]:
     """Auto as a choice of parts."""
-    family = Relaxed(SoftmaxRows(workload.domain, parameters.rows, parameters.spread))
-    trial = Relaxed(SoftmaxRows(workload.domain, min(parameters.rows, TRIAL_ROWS), parameters.spread))
+    if public is not None:
+        public.require_covered(workload.marginals)
+    family, part = (
+        Relaxed(SoftmaxRows(workload.domain, rows, parameters.spread))
+        for rows in (parameters.rows * parameters.fits, parameters.rows)
+    )
     settings = Settings(steps=parameters.t_max, learning_rate=parameters.learning_rate, cosine=True, penalised=True)
     measurable, asked = closure(workload), len(workload.marginals)
+    schedule: Schedule = MeasureOnce(measurable, asked, parameters.most_noise)
+    rule: ScoreRule = MaxError()
+    if parameters.adaptive_rounds:
+        schedule = ThenSchedule(FIRST_SHARE, schedule, EvenSchedule(parameters.adaptive_rounds, PICKS, ALPHA))
+        rule = useful_error(workload, measurable)
+    whole = parameters.adaptive_rounds > 0
     return Algorithm(
         family=family,
-        schedule=MeasureOnce(measurable, asked, parameters.most_noise),
-        rule=MaxError(),
-        repeat=False,
-        update=ShrunkenFit(family, trial, asked, settings, parameters.strength),
+        schedule=schedule,
+        rule=rule,
+        repeat=True,
+        update=ShrunkenFit(part, parameters.fits, asked, settings, parameters.strength, public, whole),
         output=Last(),
         measurable=measurable,
     )
+
+
+def useful_error(workload: Workload, measurable: Workload) -> UsefulError:
+    """AIM's score over the closure: a marginal weighs as many attributes as it shares with the workload's, in all.
+
+    Noise is judged as under add-remove, where it is largest beside the scale of the selection.
+    """
+    found = [set(marginal) for marginal in workload.marginals]
+    weights = tuple(sum(len(other & set(marginal)) for other in found) for marginal in measurable.marginals)
+    return UsefulError(weights, ALPHA / (1 - ALPHA) / max(weights))

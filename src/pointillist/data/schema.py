@@ -109,11 +109,14 @@ class Categorical:
                 array = pc.utf8_lower(array)
             if kind is int:  # pandas writes whole numbers with gaps as 1.0
                 array = pc.replace_substring_regex(array, r"^\s*(-?[0-9]+)(\.0*)?\s*$", r"\1")
+                array = pc.replace_substring_regex(array, "^-0$", "0")
             known = [str(value).lower() if kind is bool else str(value) for value in known]
         elif kind is str:
             array = pc.cast(array, pa.string())
         elif kind is int and pa.types.is_boolean(array.type):
             array = pc.cast(array, pa.int8())
+        elif kind is int and pa.types.is_floating(array.type):
+            array = pc.add(array, pa.scalar(0.0, array.type))  # -0.0 is looked up as another value than 0.0
         texts = MISSING_NUMBERS if kind is int else ("",)
         nulls = _is_missing(array, [text for text in texts if text not in self.labels])
         try:

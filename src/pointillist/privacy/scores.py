@@ -6,7 +6,8 @@ an exact integer too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from pointillist.data.neighbours import Relation
 from pointillist.queries.workload import Grouping, Workload
 
-__all__ = ["MaxError", "Pick", "ScoreRule", "SignedError"]
+__all__ = ["MaxError", "Pick", "ScoreRule", "SignedError", "UsefulError"]
 
 
 @dataclass(frozen=True)
@@ -98,3 +99,34 @@ class SignedError:
 
     def decode(self, candidate: int) -> Pick:
         return Pick(candidate // 2, 1 - 2 * (candidate % 2))
+
+
+@dataclass(frozen=True)
+class UsefulError:
+    """AIM's score of a marginal: w (sum of its absolute errors - the sum that noise alone would leave), in counts.
+
+    A marginal of c cells, measured with noise of standard deviation sigma, is left with about sqrt(2 / pi) sigma c. An
+    error beyond that is worth measuring. ``weights`` are whole numbers, one per marginal: how much of the workload
+    it informs. ``noise`` is sigma over the scale of the selection, which the schedule fixes.
+
+    Sensitivity max(w) under add-remove, where one row changes one cell of a marginal by 1, and 2 max(w) under replace,
+    where it changes two. The expected noise is a public offset, which no person can change.
+    """
+
+    weights: tuple[int, ...] = field(repr=False)  # thousands of them
+    noise: float
+    candidates_per_group = 1
+
+    def sensitivity(self, relation: Relation) -> int:
+        return max(self.weights) * (2 if relation is Relation.REPLACE else 1)
+
+    def scores(self, workload: Workload, counts: np.ndarray, estimate: np.ndarray, scale: float) -> np.ndarray:
+        errors = np.add.reduceat(np.abs(counts - estimate), workload.offsets[:-1])
+        cells = np.diff(workload.offsets)
+        # The bound keeps the products inside 64 bits; a scale for which it matters selects at random anyway.
+        expected = np.rint(np.minimum(math.sqrt(2 / math.pi) * self.noise * scale * cells, 2.0**40)).astype(np.int64)
+        scores: np.ndarray = np.array(self.weights, np.int64) * (errors - expected)
+        return scores
+
+    def decode(self, candidate: int) -> Pick:
+        return Pick(candidate)

@@ -118,16 +118,16 @@ class Descent:
             "weights": np.pad(np.ones(len(measured)), (0, pad)).astype(np.float32),
         }
 
-    def cells_data(self, targets: np.ndarray, precision: np.ndarray) -> dict[str, Any]:
+    def cells_data(self, targets: np.ndarray, precision: np.ndarray, cells: int | None = None) -> dict[str, Any]:
         """Targets and weights of every cell of the workload, in node layout; cells of precision 0 weigh nothing.
 
-        The weights are the precisions over the number of cells that have one: the loss is the mean squared residual
-        in units of the noise variance, which is about 1 where the fit is as close as the noise.
+        The weights are the precisions over ``cells``, by default the number of cells that have one: the loss is the
+        mean squared residual in units of the noise variance, which is about 1 where the fit is as close as the noise.
         """
         assert self._plan is not None
         return {
             "targets": self._plan.from_flat(targets),
-            "weights": self._plan.from_flat(precision / np.count_nonzero(precision)),
+            "weights": self._plan.from_flat(precision / (np.count_nonzero(precision) if cells is None else cells)),
         }
 
 

@@ -5,111 +5,238 @@ The rows p_1 .. p_B minimise, with noisy fractions y_c of the standard deviation
     1/2 sum over measured cells c of (q_c(p) - y_c)^2 / sigma_c^2
         + lambda (1/B) sum_b sum_j (p_bj - m_j)^2 / sqrt(m_j + 1e-4),        m = the mean row,
 
-by Adam, from the product of the estimated one-way marginals. The first term alone follows the noise. The second is 0
+by Adam, from the product of the estimated one-way marginals and small random differences. The model is the mixture of
+several such fits, which differ in their starts: what they have of the noise is not the same in all, and averages out in
+part. The first term alone follows the noise. The second is 0
 for a product of marginals and grows with all that ties attributes together; the less noise, the less it counts beside
 the first: lambda = s * 9 sigma^(-0.6), with sigma the noise (as a fraction) that the workload's marginals have, or
 would have if all were measured alike. With s = 1 this came out best on tables that are not used to report.
 
 How strongly attributes are tied differs from table to table, so s is tried by splitting the noise. Draw z with the
-known variance of the noise; then y + z and y - z have independent noise of twice that variance. A fit f to the first is
-judged by its distance sum_c (f_c - (y - z)_c)^2 / sigma_c^2 to the second; the difference of two such distances has the
-standard error sqrt(8 sum_c (f_c - g_c)^2 / sigma_c^2). From s = 1 on, s falls by threes as long as that is better by
-two standard errors, or else rises to 3 if that is. All of this uses nothing but the noisy values: it is
-post-processing, and z, which protects nothing, may come from any generator.
+known variance sigma_c^2 of the noise; then y + tau z and y - z / tau have independent noise, of 1 + tau^2 and
+1 + tau^-2 times that variance. A fit f to the first is judged by its distance sum_c (f_c - (y - z / tau)_c)^2 /
+sigma_c^2 to the second; the difference of two such distances has the standard error
+sqrt(4 (1 + tau^-2) sum_c (f_c - g_c)^2 / sigma_c^2). tau = 0.7 leaves the first not much noisier than y itself, so that
+what is best for it is best for y. From s = 1 on, s falls by threes, down to 1/81, as long as that is better by two
+standard errors, or else rises to 3 if that is. All of this uses nothing but the noisy values: it is post-processing,
+and z, which protects nothing, may come from any generator.
+
+A *public table* with the fractions x_c is a prior beside the measurements: each of its cells counts as a measurement
+of x_c with the variance v_c / kappa, v_c = a x_c (1 - x_c) + b. How far the two tables are apart is measured:
+(y_c - x_c)^2 - sigma_c^2 estimates the square of the true distance of a cell without bias, so a and b come from a
+regression of it on x_c (1 - x_c) and 1 over all measured cells. a is at least 1 / m, the sampling noise of m public
+rows, and b at least a^2 / 2: a public table that is worth 1 / a rows says that little of a cell which it does not have.
+kappa = 0.3, since the same distance comes back in many overlapping marginals, where the noise is new in each. Whether
+the public table is used at all is again decided by splitting the noise: only if the fit with it is better by two
+standard errors. With it, marginals that were not measured are fitted to the public table, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from pointillist.data.domain import Attributes
+from pointillist.data.public import PublicTable
 from pointillist.families.relaxed import Params, Relaxed
 from pointillist.framework import Log, to_simplex
 from pointillist.privacy.scores import Pick
 from pointillist.queries.workload import Workload
 from pointillist.updates.descent import Descent, Settings, combined
 
-__all__ = ["ShrunkenFit", "one_way"]
+__all__ = ["Prior", "ShrunkenFit", "one_way"]
 
 LAMBDA, POWER = 9.0, 0.6
 LEAST_STRENGTH = 0.03
-TRIAL_STEPS = 200
-"""Steps of the fits that choose the strength."""
+TAU = 0.7
+"""How the noise is split: see above."""
 LEAST_SHARE = 1e-6
 """No value's estimated share is taken to be smaller at the start: a logit must be finite."""
 
 
+KAPPA = 0.3
+"""How much the public cells count: see above."""
+MOST_WEIGHT = 100.0
+"""No public cell counts for more than so many measured ones: the descent would not converge."""
+
+
 @dataclass(frozen=True)
 class ShrunkenFit:
-    """The update, for a log with one sigma for all; ``asked`` is the number of the workload's marginals.
+    """The update. Memory: the strength s and the weight of the public table, once they are chosen.
 
-    ``strength`` is s; None chooses it with rows of the family ``trial``.
+    ``family`` has the rows of one fit, ``fits`` is their number. ``asked`` is the number of the workload's marginals,
+    which come first in what may be measured; ``strength`` is s, or None to choose it. ``whole`` fits over all that may
+    be measured, not only over what was: then rounds that measure ever more share one compiled program.
     """
 
     family: Relaxed
-    trial: Relaxed
+    fits: int
     asked: int
     settings: Settings
     strength: float | None = None
+    public: PublicTable | None = None
+    whole: bool = False
 
     def init(self, params: Params) -> None:
         return None
 
-    def __call__(self, rng: np.random.Generator, params: Params, memory: None, log: Log) -> tuple[Params, None]:
-        measured = only_measured(log)
-        targets, precision = combined(measured)
-        strength = self.choose(rng, measured, targets, precision) if self.strength is None else self.strength
-        params = self.fit(rng, self.family, params, measured, targets, precision, strength)
-        log.notes[-1].update(measured.notes[-1], strength=strength)
-        return params, None
-
-    def fit(
-        self, rng: np.random.Generator, family: Relaxed, params: Params, log: Log, targets: np.ndarray,
-        precision: np.ndarray, strength: float,
-    ) -> Params:  # fmt: skip
-        """Rows of a family fitted to targets, from its first parameters on, moved to the one-way marginals."""
+    def __call__(
+        self, rng: np.random.Generator, params: Params, memory: tuple[float, float] | None, log: Log
+    ) -> tuple[Params, tuple[float, float]]:
         import jax.numpy as jnp
 
-        base = np.log(np.maximum(np.concatenate(one_way(log.workload, targets, precision)), LEAST_SHARE))
-        params = params | {"logits": params["logits"] + jnp.asarray(base, jnp.float32)[None, :]}
-        settings = self.settings if family is self.family else replace(self.settings, steps=TRIAL_STEPS)
-        descent = Descent(family, log.workload, settings)
+        problem = self.problem(log)
+        starts = rng.spawn(self.fits)  # now, so that they do not depend on what is tried out below
+        if memory is None:
+            strength = self.choose(rng, problem) if self.strength is None else self.strength
+            memory = strength, 0.0 if problem.prior is None else self.trust(rng, problem, strength)
+        parts = [self.fit(start, problem, *memory) for start in starts]
+        log.notes[-1].update(problem.log.notes[-1], strength=memory[0])
+        if self.public is not None:
+            log.notes[-1]["public"] = memory[1]
+        return {name: jnp.concatenate([part[name] for part in parts]) for name in params}, memory
+
+    def problem(self, log: Log) -> Problem:
+        """What is to be fitted: the measured marginals and, with a public table, those of the workload that it has."""
+        marginals = log.workload.marginals
+        beside = () if self.public is None else self.public.covered(marginals[: self.asked])
+        log = log if self.whole else restricted(log, beside)
+        targets, precision = combined(log)
         # As if all marginals of the workload had been measured alike, with the same budget.
-        sigma = np.sqrt(self.asked / len(log.workload.marginals) / precision.mean())
-        penalty = 2 * strength * LAMBDA * sigma**-POWER / np.count_nonzero(precision)
-        data: dict[str, Any] = descent.cells_data(targets, precision) | {"penalty": np.float32(penalty)}
-        return descent.fit(rng, params, data, -1.0, log)[0]
+        spent = sum(precision[log.workload.offsets[:-1]])
+        prior = None if self.public is None else Prior.of(self.public, log, targets, precision)
+        return Problem(log, targets, precision, float(np.sqrt(self.asked / spent)), prior)
 
-    def choose(self, rng: np.random.Generator, log: Log, targets: np.ndarray, precision: np.ndarray) -> float:
-        """s, by how well fits to one half of the noise foretell the other."""
-        noise = rng.standard_normal(len(targets)) / np.sqrt(precision)
-        seed = int(rng.integers(2**31))
+    def fit(self, rng: np.random.Generator, problem: Problem, strength: float, weight: float) -> Params:
+        """One fit: the family's random rows, moved to the one-way marginals, descend to the targets."""
+        import jax.numpy as jnp
 
-        def answers(strength: float) -> np.ndarray:
-            params = self.trial.init(np.random.default_rng(seed))
-            params = self.fit(rng, self.trial, params, log, targets + noise, precision / 2, strength)
-            return self.trial.answers(params, log.workload)
+        workload, cells = problem.log.workload, int(np.count_nonzero(problem.precision))
+        targets, precision = problem.with_public(weight)
+        base = np.log(np.maximum(np.concatenate(one_way(workload, targets, precision)), LEAST_SHARE))
+        params = self.family.init(rng)
+        params = params | {"logits": params["logits"] + jnp.asarray(base, jnp.float32)[None, :]}
+        descent = Descent(self.family, workload, self.settings)
+        penalty = 2 * strength * LAMBDA * problem.sigma**-POWER / cells
+        data: dict[str, Any] = descent.cells_data(targets, precision, cells) | {"penalty": np.float32(penalty)}
+        return descent.fit(rng, params, data, -1.0, problem.log)[0]
 
-        def closer(new: np.ndarray, old: np.ndarray) -> bool:
-            held_out = targets - noise
-            gain = np.sum(precision * ((old - held_out) ** 2 - (new - held_out) ** 2))
-            return bool(gain > 2 * np.sqrt(8 * np.sum(precision * (new - old) ** 2)))
-
-        strength, best = 1.0, answers(1.0)
-        while strength > LEAST_STRENGTH and closer(new := answers(strength / 3), best):
+    def choose(self, rng: np.random.Generator, problem: Problem) -> float:
+        """s, by how well fits to one part of the split noise foretell the other."""
+        split = Split(self, rng, problem)
+        strength, best = 1.0, split.answers(1.0, 0.0)
+        while strength > LEAST_STRENGTH and split.closer(new := split.answers(strength / 3, 0.0), best):
             strength, best = strength / 3, new
-        if strength == 1.0 and closer(answers(3.0), best):
+        if strength == 1.0 and split.closer(split.answers(3.0, 0.0), best):
             strength = 3.0
         return strength
 
+    def trust(self, rng: np.random.Generator, problem: Problem, strength: float) -> float:
+        """The weight of the public table: kappa or 0."""
+        split = Split(self, rng, problem)
+        return KAPPA if split.closer(split.answers(strength, KAPPA), split.answers(strength, 0.0)) else 0.0
 
-def only_measured(log: Log) -> Log:
-    """The log over a workload that holds the measured marginals and no others."""
-    groups = sorted(log.taken)
-    place = {group: n for n, group in enumerate(groups)}
-    workload = Workload(log.workload.domain, tuple(log.workload.marginals[group] for group in groups))
+
+@dataclass(frozen=True)
+class Prior:
+    """Public fractions x_c and the variances v_c around them; ``known`` are the cells that the public table has."""
+
+    fractions: np.ndarray
+    variances: np.ndarray
+    known: np.ndarray
+
+    @classmethod
+    def of(cls, public: PublicTable, log: Log, targets: np.ndarray, precision: np.ndarray) -> Prior | None:
+        """The prior, with its variances from what was measured; None if the public table has no measured marginal."""
+        workload = log.workload
+        covered = public.covered(workload.marginals)
+        counts = dict(zip(covered, public.count(covered), strict=True))
+        empty = [np.zeros(workload.domain.cells_of(marginal)) for marginal in workload.marginals]
+        pairs = list(zip(workload.marginals, empty, strict=True))
+        fractions = np.concatenate([counts[m] / public.rows if m in counts else zeros for m, zeros in pairs])
+        known = np.concatenate([np.full(len(zeros), m in counts) for m, zeros in pairs])
+        both = known & (precision > 0)
+        if not both.any():
+            return None
+        spread, inverse = fractions * (1 - fractions), precision[both]
+        excess = (targets[both] - fractions[both]) ** 2 - 1 / inverse
+        # The variance of an excess is about 2 / inverse^2, so its standard deviations are the rows' weights.
+        design = np.stack([spread[both], np.ones(len(excess))], axis=1) * inverse[:, None]
+        gram, moments = design.T @ design, design.T @ (excess * inverse)
+        scale, constant = nonnegative(gram, moments)
+        scale = max(scale, 1 / public.rows)
+        variances = scale * spread + max(constant, scale**2 / 2)
+        return cls(fractions, np.maximum(variances, KAPPA / (MOST_WEIGHT * inverse.max())), known)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Noisy fractions with their precisions (0 where nothing was measured), the noise as if all of the workload had
+    been measured, and the prior."""
+
+    log: Log
+    targets: np.ndarray
+    precision: np.ndarray
+    sigma: float
+    prior: Prior | None
+
+    def with_public(self, weight: float) -> tuple[np.ndarray, np.ndarray]:
+        """Targets and precisions with the public cells as measurements of precision ``weight`` / v_c."""
+        if self.prior is None or weight == 0:
+            return self.targets, self.precision
+        added = np.where(self.prior.known, weight / self.prior.variances, 0.0)
+        precision = self.precision + added
+        sums = self.precision * self.targets + added * self.prior.fractions
+        return np.divide(sums, precision, out=np.zeros_like(sums), where=precision > 0), precision
+
+
+class Split:
+    """The noise, split in two: fits to the first part are judged by the second."""
+
+    def __init__(self, update: ShrunkenFit, rng: np.random.Generator, problem: Problem) -> None:
+        self._update = update
+        spread = np.divide(1.0, problem.precision, out=np.zeros_like(problem.precision), where=problem.precision > 0)
+        noise = rng.standard_normal(len(spread)) * np.sqrt(spread)
+        self._precision, self._held_out = problem.precision, problem.targets - noise / TAU
+        self._problem = replace(
+            problem,
+            targets=problem.targets + TAU * noise,
+            precision=problem.precision / (1 + TAU**2),
+            sigma=problem.sigma * np.sqrt(1 + TAU**2),
+        )
+        self._seed = int(rng.integers(2**31))
+
+    def answers(self, strength: float, weight: float) -> np.ndarray:
+        """The answers of a fit to the first part."""
+        params = self._update.fit(np.random.default_rng(self._seed), self._problem, strength, weight)
+        return self._update.family.answers(params, self._problem.log.workload)
+
+    def closer(self, new: np.ndarray, old: np.ndarray) -> bool:
+        """Whether the new answers are closer to the second part than the old ones, by two standard errors."""
+        gain = np.sum(self._precision * ((old - self._held_out) ** 2 - (new - self._held_out) ** 2))
+        return bool(gain > 2 * np.sqrt(4 * (1 + TAU**-2) * np.sum(self._precision * (new - old) ** 2)))
+
+
+def nonnegative(gram: np.ndarray, moments: np.ndarray) -> tuple[float, float]:
+    """The two coefficients, none below 0, of the least squares with these normal equations."""
+    corners = [(0.0, 0.0)]
+    corners += [(max(0.0, moments[0] / gram[0, 0]), 0.0)] if gram[0, 0] > 0 else []
+    corners += [(0.0, max(0.0, moments[1] / gram[1, 1]))] if gram[1, 1] > 0 else []
+    if np.linalg.cond(gram) < 1e12:
+        inside = np.linalg.solve(gram, moments)
+        corners += [(float(inside[0]), float(inside[1]))] if np.all(inside >= 0) else []
+    return min(corners, key=lambda at: float(np.array(at) @ gram @ np.array(at) - 2 * moments @ np.array(at)))
+
+
+def restricted(log: Log, beside: Sequence[Attributes] = ()) -> Log:
+    """The log over a workload that holds the measured marginals, those ``beside``, and no others."""
+    marginals = log.workload.marginals
+    kept = sorted(log.taken | {group for group, marginal in enumerate(marginals) if marginal in set(beside)})
+    place = {group: n for n, group in enumerate(kept)}
+    workload = Workload(log.workload.domain, tuple(marginals[group] for group in kept))
     rounds = [
         replace(entry, picks=tuple(Pick(place[pick.group]) for pick in entry.picks))
         for entry in log.rounds

@@ -1,0 +1,109 @@
+"""What each ingredient of the default brings: the default, and the default without one ingredient at a time.
+
+Every run is one line of ``benchmarks/results/ablation.csv``; a run that is there already is not repeated.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import Case, fill, markdown, runs_in
+from benchmarks.default_accuracy import truth_of, workload_of
+from benchmarks.public_data import table_of
+from pointillist.algorithms import get_method
+from pointillist.data.public import PublicTable
+from pointillist.data.sources import TableSource
+from pointillist.evaluation.errors import compare
+from pointillist.framework import run as run_loop
+from pointillist.privacy.budget import Budget
+from pointillist.privacy.curator import Curator
+from pointillist.privacy.insecure import InsecureSeededNoise
+
+RESULTS = Path(__file__).parent / "results" / "ablation.csv"
+FIELDS = ("table", "public", "variant", "epsilon", "seed", "max", "rmse", "tvd", "seconds", "machine")
+VARIANTS: dict[str, dict[str, Any]] = {
+    "the default": {},
+    "no shrinkage": {"strength": 0.0},
+    "shrinkage of strength 1, not chosen": {"strength": 1.0},
+    "no smaller marginals": {"most_noise": 1e9},
+    "200 rows": {"rows": 200},
+    "zCDP account": {},
+    "adaptive rounds (5 of 4)": {"adaptive_rounds": 5},
+}
+PUBLIC = ("adult-public", "adult-public shuffled")
+TABLES = ("adult-reduced", "adult-star", "loans", "adult")
+EPSILONS, SEEDS = (0.1, 1.0), (0, 1, 2)
+
+
+def grid() -> Iterator[Case]:
+    """(table, public, variant, epsilon, seed) of every run."""
+    for table, variant, epsilon, seed in product(TABLES, VARIANTS, EPSILONS, SEEDS):
+        yield table, "", variant, epsilon, seed
+    for table, public, epsilon, seed in product(("adult-reduced", "adult"), PUBLIC, EPSILONS, SEEDS):
+        yield table, public, "the default", epsilon, seed
+
+
+def public_of(table: str, name: str) -> PublicTable | None:
+    """A public table; ``shuffled`` breaks all ties between its columns, which makes it far away."""
+    if not name:
+        return None
+    public = table_of(name.removesuffix(" shuffled"))
+    if name.endswith(" shuffled"):
+        rng = np.random.default_rng(0)
+        public = type(public)(public.schema, tuple(rng.permutation(codes) for codes in public.codes))
+    return PublicTable.encode(public, table_of(table).schema)
+
+
+def run_case(case: Case) -> list[object]:
+    """One run under seeded noise of the right size; the errors of the model's answers."""
+    name, public, variant, epsilon, seed = case
+    table, workload, method = table_of(name), workload_of(name), get_method("auto")
+    algorithm = method.algorithm(workload, method.configure(VARIANTS[variant]), public_of(name, public))
+    assert algorithm.measurable is not None
+    source, budget, noise = TableSource(table), Budget(epsilon, 1 / len(table) ** 2), InsecureSeededNoise(seed)
+    if variant == "zCDP account":
+        curator = Curator(source, algorithm.measurable, budget, noise)
+    else:
+        curator = Curator.for_schedule(source, algorithm.measurable, budget, algorithm.schedule, noise)
+    start = time.perf_counter()
+    params, _ = run_loop(algorithm, curator, seed)
+    seconds = time.perf_counter() - start
+    errors = compare(workload, truth_of(name), algorithm.family.answers(params, workload))
+    figures = [f"{value:.6g}" for value in (errors.max, errors.rmse, errors.tvd)]
+    return [*case, *figures, f"{seconds:.1f}", os.environ.get("POINTILLIST_MACHINE", "2 CPU cores")]
+
+
+def run() -> str:
+    """Run what is missing and show all."""
+    if os.environ.get("POINTILLIST_BENCH_METHODS") != "none":
+        fill(RESULTS, FIELDS, grid(), run_case)
+    results = runs_in(RESULTS)
+    rows = []
+    kinds = [*(("", variant) for variant in VARIANTS), *((public, "the default") for public in PUBLIC)]
+    for public, variant in kinds:
+        cells = []
+        for table, epsilon in product(TABLES, EPSILONS):
+            runs = [results[case] for seed in SEEDS if (case := (table, public, variant, epsilon, seed)) in results]
+            means = [np.mean([float(r[name]) for r in runs]) if runs else np.nan for name in ("max", "rmse", "tvd")]
+            cells.append(f"{means[0]:.4f} / {means[1]:.5f} / {means[2]:.3f} ({len(runs)})" if runs else "")
+        rows.append((f"{variant}, public: {public}" if public else variant, *cells))
+    return markdown(
+        "The default without one ingredient at a time, max / rmse / tvd (runs)",
+        ("variant", *(f"{table}, epsilon {epsilon:g}" for table, epsilon in product(TABLES, EPSILONS))),
+        rows,
+        "Replace, delta = 1/n^2, the model's answers. The last lines add a public table instead of taking something "
+        "away. Adaptive rounds also cost the Gaussian account. An empty cell was not run.",
+    )
+
+
+if __name__ == "__main__":  # TABLES [FILE], the first joined by commas
+    target = Path(sys.argv[2]) if len(sys.argv) > 2 else RESULTS
+    fill(target, FIELDS, (case for case in grid() if case[0] in sys.argv[1].split(",")), run_case)
