@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 
     from pointillist.queries.relaxed import Plan
 
-__all__ = ["NOISE", "Model", "Params", "Relaxed"]
+__all__ = ["NOISE", "Model", "Params", "Relaxed", "compiler_options"]
 
 Params = dict[str, Any]
 """Named arrays; the entry ``z``, where there is one, is input noise and not trained."""
 
 NOISE = "z"
 CHUNK = 1 << 16  # rows drawn at a time
+
+COMPILER_OPTIONS: dict[str, dict[str, Any]] = {"gpu": {"xla_gpu_enable_triton_gemm": False}}
+"""By backend. On a GPU, trying out Triton kernels took most of the compilation (see gem_speed_h200.md)."""
 
 
 class Model(Protocol):
@@ -134,6 +137,13 @@ class Relaxed:
         return {name: jnp.asarray(arrays[name]) for name in arrays}
 
 
+def compiler_options() -> dict[str, Any] | None:
+    """Options for this machine's backend."""
+    import jax
+
+    return COMPILER_OPTIONS.get(jax.default_backend())
+
+
 @lru_cache(maxsize=16)
 def _answering(model: Model, marginals: tuple[tuple[int, ...], ...]) -> tuple[Plan, Any]:
     """A plan for the marginals and its compiled evaluation."""
@@ -148,4 +158,4 @@ def _answering(model: Model, marginals: tuple[tuple[int, ...], ...]) -> tuple[Pl
         with jax.default_matmul_precision("highest"):  # a GPU would round factors to 10 bits
             return jnp.concatenate([matrix.ravel() for matrix in plan.answers(model.probabilities(params))])
 
-    return plan, jax.jit(answer)
+    return plan, jax.jit(answer, compiler_options=compiler_options())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pointillist.errors import InputError, check
-from pointillist.families.relaxed import NOISE, Params, Relaxed
+from pointillist.families.relaxed import NOISE, Params, Relaxed, compiler_options
 from pointillist.framework import Log
 from pointillist.queries.workload import Grouping, Workload
 
@@ -31,9 +31,6 @@ MOST_ACTIVE = 100
 
 MOST_PROGRAMS = 4
 """A process keeps the compiled programs of so many models, workloads and settings: those used last."""
-
-COMPILER_OPTIONS: dict[str, dict[str, Any]] = {"gpu": {"xla_gpu_enable_triton_gemm": False}}
-"""By backend. On a GPU, trying out Triton kernels took most of the compilation (see gem_speed_h200.md)."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +89,15 @@ class Descent:
     def fit(
         self, rng: np.random.Generator, params: Params, data: dict[str, Any], memory: float, log: Log
     ) -> tuple[Params, float]:
-        """Descend on ``data``; the loss and the steps taken are noted in the log."""
+        """Descend on ``data``; the loss, the steps taken and the spread of the rows, if it counts, are noted."""
         import jax
 
         key = jax.random.key(int(rng.integers(2**31)))
         params, stats = self._program.descend(params, data, key, np.float32(memory))
         loss, steps, memory = float(stats["loss"]), int(stats["steps"]), float(stats["mean"])
         log.notes[-1].update(loss=loss, steps=steps)
+        if self.settings.penalised:
+            log.notes[-1]["spread"] = float(stats["spread"])
         if not np.isfinite(loss):
             raise InputError("loss", loss, "must stay finite", "use a smaller learning_rate")
         return params, memory
@@ -141,8 +140,7 @@ class _Program:
         self.settings = settings
         self.plan: Plan | None = family.plan(workload) if workload.grouping is Grouping.MARGINAL else None
         self.traces = 0
-        options = COMPILER_OPTIONS.get(jax.default_backend())
-        self.descend = jax.jit(self._descend, donate_argnums=0, compiler_options=options)
+        self.descend = jax.jit(self._descend, donate_argnums=0, compiler_options=compiler_options())
 
     def _errors(self, params: Params, data: dict[str, Any]) -> list[jax.Array]:
         from pointillist.queries.relaxed import query_answers
@@ -218,6 +216,8 @@ class _Program:
         }  # fmt: skip
         end = jax.lax.while_loop(lambda s: (s["steps"] < settings.steps) & ~s["done"], step, start)
         last = {"loss": end["loss"], "steps": end["steps"], "mean": mean}
+        if settings.penalised:
+            last["spread"] = spread_of(model.probabilities(end["trained"] | end["noise"]))
         if settings.patience:
             return end["kept"] | end["noise"], last | {
                 "loss": jnp.where(jnp.isfinite(end["loss"]), end["best"], end["loss"])
