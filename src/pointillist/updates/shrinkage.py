@@ -6,13 +6,14 @@ The rows p_1 .. p_B minimise, with noisy fractions y_c of the standard deviation
         + lambda (1/B) sum_b sum_j (p_bj - m_j)^2 / sqrt(m_j + 1e-4),        m = the mean row,
 
 by Adam, from the product of the estimated one-way marginals and small random differences. It descends again, from
-where it is, while the mean of (q_c - y_c)^2 / sigma_c^2 is clearly above 1, so that the residual is larger than the noise, and
-the last descent still lowered the whole by one percent. The model is the mixture of
-several such fits, which differ in their starts: what they have of the noise is not the same in all, and averages out in
-part. The first term alone follows the noise. The second is 0
-for a product of marginals and grows with all that ties attributes together; the less noise, the less it counts beside
-the first: lambda = s * 9 sigma^(-0.6), with sigma the noise (as a fraction) that the workload's marginals have, or
-would have if all were measured alike. With s = 1 this came out best on tables that are not used to report.
+where it is, while the mean of (q_c - y_c)^2 / sigma_c^2 is clearly above 1, so that the residual is larger than the
+noise, and the last descent still lowered the whole by one percent. The model is the mixture of several such fits, which
+differ in their starts: what they have of the noise is not the same in all, and averages out in part.
+
+The first term alone follows the noise. The second is 0 for a product of marginals and grows with all that ties
+attributes together; the less noise, the less it counts beside the first: lambda = s * 9 sigma^(-0.6), with sigma the
+noise (as a fraction) that the workload's marginals have, or would have if all were measured alike. With s = 1 this came
+out best on tables that are not used to report.
 
 How strongly attributes are tied differs from table to table, so s is tried by splitting the noise. Draw z with the
 known variance sigma_c^2 of the noise; then y + tau z and y - z / tau have independent noise, of 1 + tau^2 and
