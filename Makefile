@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint type docs bench clean
+.PHONY: help setup demo test test-slow lint type docs bench figures experiments clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -43,6 +43,14 @@ docs: $(STAMP) ## build the documentation into site/
 
 bench: $(STAMP) ## speed and accuracy benchmarks
 	$(BIN)/python -m benchmarks
+
+figures: $(STAMP) ## redraw the paper's figures and tables from the committed results
+	$(BIN)/python -m experiments figures
+	$(BIN)/python -m experiments report
+
+WORKERS ?= 2
+experiments: $(STAMP) ## make the runs of the paper's experiments that are missing (hours; WORKERS=2)
+	$(BIN)/python -m experiments run all --workers $(WORKERS)
 
 clean: ## remove what the commands made
 	rm -rf $(VENV) demo release site build dist

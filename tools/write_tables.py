@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pointillist.algorithms import METHODS, Method
@@ -54,9 +54,9 @@ def _markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def filled(text: str, page: str) -> str:
-    """``text`` with every table between its two markers."""
-    known = tables()
+def filled(text: str, page: str, known: Mapping[str, str] | None = None) -> str:
+    """``text`` with every table between its two markers; ``known`` are those of the registry unless given."""
+    known = tables() if known is None else known
     found = MARKER.findall(text)
     names = [name for name, _ in found[::2]]
     if not names or found != [(name, word) for name in names for word in ("begin", "end")]:

@@ -1,0 +1,1 @@
+"""The paper's experiments, one folder per figure: ``python -m experiments --help``."""

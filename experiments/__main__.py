@@ -1,0 +1,140 @@
+"""The paper's experiments: run them, merge results of other machines, draw the figures, write the report."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pointillist.errors import InputError, PointillistError, Shown
+
+ENGINES = ("processes", "dask")
+
+
+def parser() -> argparse.ArgumentParser:
+    from experiments.grid import NAMES
+
+    whole = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
+    commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="make the runs that are missing", description="Make the missing runs.")
+    run.add_argument("names", nargs="+", metavar="NAME", help=f"all, or some of {', '.join(NAMES)}")
+    run.add_argument("--list", action="store_true", help="only count the runs that are missing")
+    run.add_argument("--datasets", type=_words, metavar="A,B", help="only on these tables")
+    run.add_argument("--methods", type=_words, metavar="A,B", help="only these methods")
+    run.add_argument("--epsilons", type=_numbers, metavar="A,B", help="only these epsilons")
+    run.add_argument("--seeds", type=_whole_numbers, metavar="A,B", help="these seeds in the place of the config's")
+    run.add_argument("--only", choices=("defaults", "tuned"), help="only our defaults, or only the grids")
+    run.add_argument("--whole", action="store_true", help="all of the paper's grids, not their subsets")
+    run.add_argument("--retry", action="store_true", help="also the runs that failed before")
+    run.add_argument("--limit", type=int, metavar="N", help="at most so many runs")
+    run.add_argument("--minutes", type=float, metavar="M", help="begin no run after so many minutes")
+    run.add_argument("--workers", type=int, default=1, metavar="N", help="processes on this machine (default 1)")
+    run.add_argument("--engine", choices=ENGINES, default="processes", help="default: processes of this machine")
+    run.add_argument("--address", metavar="TCP", help="of a Dask scheduler; without it, dask runs on this machine")
+    run.add_argument("--results", type=Path, metavar="FILE", help="write here, not into experiments/NAME/results.csv")
+    merge = commands.add_parser("merge", help="take over the lines of results files that were made elsewhere")
+    merge.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    commands.add_parser("adopt", help="take over the runs of benchmarks/results/public_data.csv")
+    pack = commands.add_parser("pack", help="pack the tables for a machine without their files or pyarrow")
+    pack.add_argument("folder", type=Path, metavar="FOLDER", help="name it by POINTILLIST_PACKED there")
+    commands.add_parser("figures", help="draw every figure from its results")
+    report = commands.add_parser("report", help="write the tables of docs/reproduction.md")
+    report.add_argument("--check", action="store_true", help="change nothing; exit 1 if a table is out of date")
+    return whole
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the number of the exit."""
+    chosen = parser().parse_args(arguments)
+    try:
+        return _run(chosen) if chosen.command == "run" else _other(chosen)
+    except PointillistError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped; what is done is kept, and the same command goes on from there", file=sys.stderr)
+        return 130
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    from experiments.driver import Choice, drive, missing
+    from experiments.grid import NAMES
+
+    for option in ("workers", "limit", "minutes"):
+        value = getattr(chosen, option)
+        if value is not None and value <= 0:
+            raise InputError(f"--{option}", value, "must be above 0", "leave it out for the default")
+    if chosen.address and chosen.engine != "dask":
+        raise InputError("--address", chosen.address, "must go with --engine dask", "add --engine dask")
+    choice = Choice(chosen.datasets, chosen.methods, chosen.epsilons, chosen.seeds, chosen.only, chosen.whole,
+                    chosen.retry)  # fmt: skip
+    names = NAMES if chosen.names == ["all"] else tuple(chosen.names)
+    runs = missing(names, choice, chosen.results)[: chosen.limit]
+    if chosen.list:
+        for line in _counted(runs):
+            print(line)
+        return 0
+    from experiments.runner import in_processes, on_dask
+
+    engine = in_processes(chosen.workers) if chosen.engine == "processes" else on_dask(chosen.address, chosen.workers)
+    failed = drive(names, runs, engine, chosen.results, 60 * (chosen.minutes or float("inf")))
+    if failed:
+        print(f"{failed} of the runs failed; the column error of the results says why", file=sys.stderr)
+    return 0
+
+
+def _counted(runs: Sequence[object]) -> list[str]:
+    from experiments.grid import Run
+
+    counts: dict[tuple[str, ...], int] = {}
+    for run in runs:
+        assert isinstance(run, Run)
+        counts[run.program] = counts.get(run.program, 0) + 1
+    lines = [f"{count:5}  {' '.join(word for word in program if word)}" for program, count in counts.items()]
+    return [*lines, f"{len(runs):5}  runs are missing"]
+
+
+def _other(chosen: argparse.Namespace) -> int:
+    if chosen.command == "merge":
+        from experiments.driver import merge
+
+        absent = [path for path in chosen.files if not path.is_file()]
+        if absent:
+            raise InputError("FILE", Shown(str(absent[0])), "must be a results file that exists", "check the name")
+        print(merge(chosen.files))
+        return 0
+    if chosen.command == "adopt":
+        from experiments.adopt import adopt
+
+        print(adopt())
+        return 0
+    if chosen.command == "pack":
+        from experiments.driver import pack
+
+        print(pack(chosen.folder))
+        return 0
+    if chosen.command == "figures":
+        from experiments.figures import draw_all
+
+        draw_all()
+        return 0
+    from experiments.report import write
+
+    return write(check=chosen.check)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in text.split(",") if word)
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(float(word) for word in _words(text))
+
+
+def _whole_numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in _words(text))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

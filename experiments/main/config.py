@@ -1,0 +1,59 @@
+"""The main comparison: max, mean and root-mean-square error on four tables.
+
+Rerun it with ``python -m experiments run main``. DualQuery runs on the two small tables only: its rounds draw from all
+queries, one by one, and there are hundreds of rounds. Runs on the wide ACS table take long: there, Auto and GEM run
+with their defaults only, at some epsilons.
+"""
+
+from experiments import paper
+from experiments.grid import SOME_EPSILONS, Claim, Experiment, Panel, Sweep, points
+
+SMALL = ("adult-reduced", "acs-pa-reduced")
+FEW, MANY = {"picks": 5, "rounds": 10}, {"picks": 5, "rounds": 25}
+
+EXPERIMENT = Experiment(
+    title="Main comparison",
+    figure="Figure 1, and the figure of all errors in the appendix",
+    panels=(
+        Panel("ADULT (reduced)", "adult-reduced"),
+        Panel("ACS-2024 PA (reduced)", "acs-pa-reduced"),
+        Panel("ADULT", "adult"),
+        Panel("ACS-2024 PA", "acs-pa"),
+    ),
+    sweeps=(
+        Sweep("Auto", "auto", ("adult-reduced", "acs-pa-reduced", "adult")),
+        Sweep("Auto", "auto", ("acs-pa",), epsilons=(0.1, 1.0)),
+        Sweep("GEM", "gem", ("adult-reduced",), grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ADULT,
+              subset=points(rounds=(30, 60, 100))),
+        Sweep("GEM", "gem", ("acs-pa-reduced",), grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ACS_REDUCED,
+              subset=points(rounds=(50, 100))),
+        Sweep("GEM", "gem", ("adult",), grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ADULT,
+              subset=points(rounds=(30, 60, 100))),
+        Sweep("GEM", "gem", ("acs-pa",), grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ACS,
+              epsilons=SOME_EPSILONS),
+        Sweep("PEP", "pep", SMALL[:1], grouping="query", fixed=paper.PEP_FIXED, grid=paper.PEP,
+              subset=points(rounds=(20, 30, 50, 75, 100, 150))),
+        Sweep("PEP", "pep", SMALL[1:], grouping="query", fixed=paper.PEP_FIXED, grid=paper.PEP,
+              subset=points(rounds=(20, 50, 100, 150))),
+        Sweep("MWEM", "mwem", SMALL[:1], grouping="query", fixed=paper.MWEM_PAST_FIXED, grid=paper.MWEM_PAST,
+              subset=points(rounds=(50, 75, 100, 150, 200, 300))),
+        Sweep("MWEM", "mwem", SMALL[1:], grouping="query", fixed=paper.MWEM_PAST_FIXED, grid=paper.MWEM_PAST,
+              subset=points(rounds=(50, 100, 200))),
+        Sweep("RAP-softmax", "rap_softmax", (*SMALL, "adult"), grouping="query", fixed=paper.RAP_SOFTMAX_FIXED,
+              grid=paper.RAP_SOFTMAX, subset=(FEW, MANY)),
+        Sweep("DualQuery", "dualquery", SMALL, grouping="query", grid=paper.DUALQUERY,
+              subset=points(eta=(2.0, 3.0, 4.0, 5.0), samples=(25, 50, 100))),
+    ),
+    claims=(
+        Claim("PEP beats MWEM on the small tables", "lower", "PEP", "MWEM", datasets=SMALL),
+        Claim("PEP beats RAP-softmax on the small tables", "lower", "PEP", "RAP-softmax", datasets=SMALL),
+        Claim("GEM beats RAP-softmax on the small tables", "lower", "GEM", "RAP-softmax", datasets=SMALL),
+        Claim("GEM beats RAP-softmax on ADULT", "lower", "GEM", "RAP-softmax", datasets=("adult",)),
+        Claim("PEP beats DualQuery", "lower", "PEP", "DualQuery", datasets=SMALL),
+        Claim("GEM beats DualQuery", "lower", "GEM", "DualQuery", datasets=SMALL),
+        Claim("The order is the same for the root-mean-square error: PEP beats MWEM", "lower", "PEP", "MWEM",
+              metric="rmse", datasets=SMALL),
+        Claim("The order is the same for the root-mean-square error: GEM beats RAP-softmax", "lower", "GEM",
+              "RAP-softmax", metric="rmse"),
+    ),
+)  # fmt: skip

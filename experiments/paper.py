@@ -1,0 +1,52 @@
+"""The paper's hyper-parameter grids: the tables of its appendix, as plain data, in this package's names.
+
+T is ``rounds``, K ``picks``, n' ``rows``, B ``batch``, T_max ``t_max``. All is by query, save ``GEM_BY_MARGINAL``.
+``prior`` is off, as in the paper: it is this package's own addition to the selection.
+"""
+
+from __future__ import annotations
+
+# Table "PEP hyperparameters".
+PEP_FIXED = {"t_max": 25, "prior": False}
+PEP = {"rounds": (20, 30, 40, 50, 75, 100, 125, 150, 175, 200)}
+
+# Table "GEM hyperparameters". Its hidden layer sizes (512, 1024, 1024) are 512 inputs and two hidden layers.
+GEM_FIXED = {
+    "inputs": 512, "hidden": "1024-1024", "learning_rate": 0.0001, "batch": 1000, "alpha": 0.67, "t_max": 100,
+}  # fmt: skip
+GEM_ACS = {"rounds": (100, 150, 200, 250, 300, 400, 500, 750, 1000)}
+GEM_ACS_REDUCED = {"rounds": (50, 75, 100, 125, 150, 200, 250, 300)}
+GEM_ADULT = {"rounds": (30, 40, 50, 60, 70, 80, 90, 100, 125, 150, 175, 200)}
+"""Also for ADULT (reduced), ADULT* and LOANS."""
+
+# Table "PEPPub hyperparameters".
+PEP_PUB_FIXED = {"t_max": 25, "prior": False}
+PEP_PUB_ACS = {"rounds": (20, 40, 60, 80, 100, 120, 140, 160, 180, 200)}
+
+# Table "GEMPub hyperparameters"; the rest as GEM.
+GEM_PUB_FIXED = GEM_FIXED
+GEM_PUB_ACS = {"rounds": (30, 40, 50, 75, 100, 150, 200, 300, 400, 500)}
+GEM_PUB_ADULT = {"rounds": (2, 3, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)}
+
+# Table "Baseline hyperparameters".
+RAP_FIXED = {"learning_rate": 0.001, "rows": 1000, "prior": False}
+RAP = {"picks": (5, 10, 25, 50, 100), "rounds": (2, 5, 10, 25, 50, 75, 100)}
+RAP_SOFTMAX_FIXED = {"learning_rate": 0.1, "rows": 1000, "prior": False}
+RAP_SOFTMAX = RAP
+MWEM_FIXED = {"past": False, "prior": False, "repeat": True}
+"""Without past queries, a query must be able to be selected again: one step towards it does not mend it."""
+MWEM = {"rounds": (100, 150, 200, 250, 300, 400, 500, 750, 1000)}
+MWEM_PAST_FIXED = {"prior": False}
+MWEM_PAST = {"rounds": (50, 75, 100, 150, 200, 250, 300)}
+PMW_PUB = MWEM_PAST
+"""The paper has no table for PMWPub; it is MWEM with past queries on other weights."""
+DUALQUERY = {"eta": (2.0, 3.0, 4.0, 5.0), "samples": (25, 50, 100, 250, 500)}
+
+# Table "GEM (marginal trick) hyperparameters"; (256, 512) are two hidden layers.
+GEM_BY_MARGINAL_FIXED = {"hidden": "256-512", "learning_rate": 0.0001, "batch": 1000, "alpha": 0.5}
+GEM_BY_MARGINAL = {
+    "acs-pa": {"t_max": (10_000,), "rounds": (50, 100, 150, 200, 250, 300, 400, 500)},
+    "acs-pa-reduced": {"t_max": (10_000,), "rounds": (50, 100, 150, 200, 250, 300, 450)},
+    "adult": {"t_max": (10_000,), "rounds": (30, 40, 50, 75, 100, 125, 150, 200)},
+    "adult-reduced": {"t_max": (10_000,), "rounds": (5, 10, 15, 20, 25, 30, 35)},
+}

@@ -1,0 +1,52 @@
+"""Public data with sufficient support: a neighbouring state for ACS, and the public rows of ADULT.
+
+Rerun it with ``python -m experiments run public_near``. The paper has Pennsylvania in 2010 and Ohio in 2018 as public
+tables for Pennsylvania in 2018; here they are Ohio and New York of the same year. On ACS a run of the methods on public
+data takes up to some minutes: there they run with their defaults only, and GEM-Pub on ADULT as well.
+"""
+
+from experiments import paper
+from experiments.grid import SOME_EPSILONS, Claim, Experiment, Panel, Sweep, points
+
+ACS = ("acs-pa",)
+
+EXPERIMENT = Experiment(
+    title="Public data with sufficient support",
+    figure="Figure 2a, right, and Figure 2b; the figures of ACS and ADULT with public data in the appendix",
+    panels=(
+        Panel("ACS-2024 PA,\npublic: Ohio", "acs-pa", ("acs-oh",)),
+        Panel("ACS-2024 PA,\npublic: New York", "acs-pa", ("acs-ny",)),
+        Panel("ADULT,\npublic: 10 % of the rows", "adult", ("adult-public",)),
+    ),
+    sweeps=(
+        Sweep("GEM", "gem", ACS, grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ACS, epsilons=SOME_EPSILONS),
+        Sweep("GEM", "gem", ("adult",), grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ADULT,
+              subset=points(rounds=(30, 60, 100))),
+        Sweep("Auto", "auto", ("adult",), epsilons=SOME_EPSILONS),
+        Sweep("Auto, public", "auto", ("adult",), "adult-public", epsilons=SOME_EPSILONS),
+        Sweep("GEM-Pub", "gem_pub", ACS, "acs-oh", "query", paper.GEM_PUB_FIXED, paper.GEM_PUB_ACS,
+              epsilons=SOME_EPSILONS),
+        Sweep("GEM-Pub", "gem_pub", ACS, "acs-ny", "query", paper.GEM_PUB_FIXED, paper.GEM_PUB_ACS,
+              epsilons=SOME_EPSILONS),
+        Sweep("GEM-Pub", "gem_pub", ("adult",), "adult-public", "query", paper.GEM_PUB_FIXED, paper.GEM_PUB_ADULT,
+              epsilons=SOME_EPSILONS),
+        Sweep("PMW-Pub", "pmw_pub", ACS, "acs-oh", "query", paper.MWEM_PAST_FIXED, paper.PMW_PUB,
+              epsilons=SOME_EPSILONS),
+        Sweep("PMW-Pub", "pmw_pub", ACS, "acs-ny", "query", paper.MWEM_PAST_FIXED, paper.PMW_PUB,
+              epsilons=SOME_EPSILONS),
+        Sweep("PMW-Pub", "pmw_pub", ("adult",), "adult-public", "query", paper.MWEM_PAST_FIXED, paper.PMW_PUB,
+              points(rounds=(50, 100, 200))),
+        Sweep("PEP-Pub", "pep_pub", ACS, "acs-oh", "query", paper.PEP_PUB_FIXED, paper.PEP_PUB_ACS,
+              epsilons=SOME_EPSILONS),
+        Sweep("PEP-Pub", "pep_pub", ("adult",), "adult-public", "query", paper.PEP_PUB_FIXED, paper.PEP_PUB_ACS,
+              points(rounds=(20, 60, 100))),
+    ),
+    claims=(
+        Claim("GEM-Pub beats GEM without public data (our defaults)", "lower", "GEM-Pub (defaults)", "GEM (defaults)"),
+        Claim("PMW-Pub beats GEM without public data (our defaults)", "lower", "PMW-Pub (defaults)", "GEM (defaults)"),
+        Claim("GEM-Pub performs like PMW-Pub (our defaults)", "similar", "GEM-Pub (defaults)", "PMW-Pub (defaults)",
+              value=1.5),
+        Claim("PEP-Pub performs like PMW-Pub (our defaults)", "similar", "PEP-Pub (defaults)", "PMW-Pub (defaults)",
+              value=1.5),
+    ),
+)  # fmt: skip

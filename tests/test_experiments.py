@@ -1,0 +1,479 @@
+"""The paper's experiments: what is run, the runner, the results files, the figures and the report."""
+
+from __future__ import annotations
+
+import csv
+import multiprocessing
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from types import ModuleType
+
+import matplotlib
+import pytest
+from experiments import adopt, claims, curves, driver, figures, grid, report, results
+from experiments.__main__ import main
+from experiments.grid import EPSILONS, FIELDS, KEYS, NAMES, Claim, Experiment, Panel, Row, Run, Sweep, canonical
+from experiments.results import Results
+from experiments.runner import Queue, in_processes, on_dask
+
+from pointillist.algorithms import get_method
+from pointillist.data.datasets import is_dataset
+from pointillist.errors import InputError, PointillistError
+
+ROOT = Path(__file__).resolve().parents[1]
+TINY = Experiment(
+    title="Tiny",
+    figure="none",
+    panels=(Panel("demo", "demo"),),
+    sweeps=(
+        Sweep("MWEM", "mwem", ("demo",), grouping="query", grid={"rounds": (1, 2, 3)},
+              subset=({"rounds": 1}, {"rounds": 2}), epsilons=(0.1, 1.0), seeds=(0, 1)),
+        Sweep("PEP", "pep", ("demo",), grouping="query", fixed={"rounds": 2}, subset=({"t_max": 1},), defaults=False,
+              epsilons=(1.0,), seeds=(0,)),
+    ),
+    claims=(Claim("MWEM beats PEP", "lower", "MWEM", "PEP"),),
+)  # fmt: skip
+RUN = Run("demo", "mwem", 1.0, 0, '{"rounds":1}', "query")
+
+
+def row_of(run: Run, value: float = 0.5, error: str = "") -> Row:
+    """A line as a worker would make it."""
+    found = {} if error else dict.fromkeys(("max", "mean", "rmse", "tvd"), f"{value:g}") | {"seconds": "1.0"}
+    row = dict.fromkeys(FIELDS, "") | dict(zip(KEYS, run.key, strict=True)) | found
+    return row | {"error": error, "commit": "abc", "machine": "a machine"}
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Results]:
+    """One small experiment on the demo table in the place of the paper's, in a folder of its own."""
+    register(tmp_path, monkeypatch.setattr, monkeypatch.setitem)
+    yield results.results_of("tiny")
+    driver._programs.cache_clear()
+
+
+def register(folder: Path, setattr_: object, setitem: object) -> None:
+    assert callable(setattr_)
+    assert callable(setitem)
+    module = ModuleType("experiments.tiny.config")
+    module.EXPERIMENT = TINY  # type: ignore[attr-defined]
+    setitem(sys.modules, "experiments.tiny.config", module)
+    for place in (grid, driver, results, figures, report):
+        setattr_(place, "NAMES", ("tiny",))
+    for place in (results, figures):
+        setattr_(place, "FOLDER", folder / "experiments")
+    driver._programs.cache_clear()
+
+
+# What is run
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_configs_are_sound(name: str) -> None:
+    """Settings are in the paper's grid and accepted, tables and curves are known, and there are at least 3 seeds."""
+    experiment = grid.load(name)
+    assert experiment.runs()
+    for sweep in experiment.sweeps:
+        assert sweep.subset or sweep.defaults, "nothing to run"
+        assert len(sweep.seeds) >= 3
+        assert set(sweep.epsilons) <= set(EPSILONS)
+        for point in sweep.subset:
+            assert point.keys() == sweep.grid.keys()
+            assert all(value in sweep.grid[key] for key, value in point.items()), point
+        for table in filter(None, (*sweep.datasets, sweep.public)):
+            assert is_dataset(table) or table == "acs-pa-reduced"
+        get_method(sweep.method).configure({**sweep.fixed, **(sweep.subset[0] if sweep.subset else {})})
+        get_method(sweep.method).grouping(sweep.grouping or None)
+        assert sweep.curve in figures.STYLES
+        assert any(panel.shows(run) for panel in experiment.panels for run in (*sweep.tuned(), *sweep.untuned()))
+    known = {sweep.curve for sweep in experiment.sweeps}
+    for claim in experiment.claims:
+        assert claim.kind in ("lower", "similar", "above")
+        assert {claim.first.removesuffix(curves.DEFAULTS), claim.second.removesuffix(curves.DEFAULTS)} - {""} <= known
+
+
+def test_styles_are_told_apart() -> None:
+    """In no experiment do two curves share a colour, or two methods a marker."""
+    for name in NAMES:
+        used = [figures.STYLES[curve] for curve in {sweep.curve for sweep in grid.load(name).sweeps}]
+        assert len({colour for colour, _ in used}) == len({marker for _, marker in used}) == len(used)
+
+
+def test_runs_have_stable_keys() -> None:
+    assert canonical({"b": 1, "a": 0.5}) == canonical({"a": 0.5, "b": 1}) == '{"a":0.5,"b":1}'
+    assert RUN.key == ("demo", "", "3", "query", "mwem", '{"rounds":1}', "1", "0")
+    assert grid.key_of(row_of(RUN)) == RUN.key
+    assert RUN.program == replace(RUN, epsilon=0.1, seed=5).program != replace(RUN, method="pep").program
+    assert RUN.settings == {"rounds": 1}
+
+
+def test_the_reduced_acs_table_has_as_many_marginals_as_the_papers(real_data: None) -> None:
+    from experiments.run import prepared
+
+    table, workload, _ = prepared("acs-pa-reduced", "3")
+    assert len(workload.marginals) == 455
+    assert get_method("pep").fits(table.domain)
+
+
+# Results files
+
+
+def test_lines_are_appended_once(tmp_path: Path) -> None:
+    file = Results(tmp_path / "new" / "results.csv")
+    assert file.read() == {}
+    assert file.append([row_of(RUN), row_of(RUN, 0.7)]) == 1
+    assert file.append([row_of(RUN, 0.9), row_of(replace(RUN, seed=1))]) == 1
+    assert [row["max"] for row in file.read().values()] == ["0.5", "0.5"]
+    assert file.path.read_text().count("\n") == 3
+
+
+def test_a_torn_line_is_dropped(tmp_path: Path) -> None:
+    file = Results(tmp_path / "results.csv")
+    file.append([row_of(RUN), row_of(replace(RUN, seed=1))])
+    whole = file.path.read_bytes()
+    for cut in (1, 20):
+        file.path.write_bytes(whole[:-cut])
+        assert list(file.read()) == [RUN.key]
+        assert file.append([row_of(replace(RUN, seed=1))]) == 1
+        assert file.path.read_bytes() == whole
+    file.path.write_bytes(b"dataset,publ")
+    assert file.read() == {}
+    assert file.append([row_of(RUN), row_of(replace(RUN, seed=1))]) == 2
+    assert file.path.read_bytes() == whole
+
+
+def test_a_run_that_worked_takes_the_place_of_one_that_failed(tmp_path: Path) -> None:
+    file = Results(tmp_path / "results.csv")
+    assert file.append([row_of(RUN, error="InputError: rounds must be fewer")]) == 1
+    assert file.append([row_of(RUN, error="again")]) == 0
+    assert file.append([row_of(RUN)]) == 1
+    assert file.append([row_of(RUN, error="again")]) == 0
+    assert file.read()[RUN.key]["error"] == ""
+
+
+@pytest.mark.parametrize("text", ["a,b\n", ",".join(FIELDS) + "\n1,2,3\n"])
+def test_a_strange_file_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match="must be a results file"):
+        Results(path).read()
+
+
+def test_writers_do_not_tear_each_others_lines(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+
+    def write(worker: int) -> None:
+        for seed in range(10):
+            Results(path).append([row_of(replace(RUN, seed=seed)), row_of(replace(RUN, seed=100 * worker + seed))])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(1, 5)))
+    assert len(Results(path).read()) == 50
+    with path.open(newline="") as file:
+        assert sum(1 for _ in csv.reader(file)) == 51
+
+
+# The runner
+
+
+def test_a_worker_stays_with_its_program() -> None:
+    runs = [replace(RUN, method=method, seed=seed) for method, seed in product(("mwem", "pep"), (0, 1, 2))]
+    queue = Queue(runs)
+    first, second = queue.take(), queue.take()
+    assert first == runs[0]
+    assert second == runs[3]
+    assert [queue.take(first), queue.take(second), queue.take(first)] == [runs[1], runs[4], runs[2]]
+    assert queue.take(first) == runs[5], "when its program is done, a worker helps with another"
+    assert queue.take(first) is None
+    assert Queue(runs, seconds=-1).take() is None
+
+
+def bad_and_good() -> list[Run]:
+    return [replace(RUN, parameters='{"rounds":1,"alpha":7.0}'), *(replace(RUN, seed=seed) for seed in range(3))]
+
+
+def check_bad_and_good(rows: list[Row]) -> None:
+    found = {grid.key_of(row): row for row in rows}
+    bad, *good = [found.pop(run.key) for run in bad_and_good()]
+    assert not found
+    assert bad["error"].startswith("InputError: alpha must")
+    assert bad.get("max", "") == ""
+    assert all(row["error"] == "" and 0 < float(row["max"]) < 1 and row["machine"] for row in good)
+    assert all("numpy=" in row["versions"] and row["commit"] for row in rows)
+
+
+def test_processes_make_every_run_and_report_a_refused_one() -> None:
+    rows = list(in_processes(2)(Queue(bad_and_good())))
+    check_bad_and_good(rows)
+    assert not multiprocessing.active_children()
+    again = list(in_processes(1)(Queue([RUN])))
+    assert again[0]["max"] in [row.get("max") for row in rows], "the same run gives the same errors"
+
+
+def test_a_worker_that_dies_costs_its_own_run_only() -> None:
+    def kill() -> None:
+        while not (children := multiprocessing.active_children()):
+            time.sleep(0.01)
+        os.kill(children[0].pid or 0, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    lost, fine = in_processes(1)(Queue([RUN, replace(RUN, seed=1)]))
+    killer.join()
+    assert lost["error"] == "the worker process ended with exit code -9"
+    assert fine["error"] == ""
+
+
+def test_a_table_that_is_not_there_stops_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("POINTILLIST_DATA", raising=False)
+    with pytest.raises(PointillistError, match="POINTILLIST_DATA"):
+        list(in_processes(1)(Queue([replace(RUN, dataset="adult")])))
+    assert not multiprocessing.active_children()
+
+
+def test_dask_makes_every_run_on_a_cluster_of_its_own() -> None:
+    pytest.importorskip("distributed")
+    check_bad_and_good(list(on_dask(None, 2)(Queue(bad_and_good()))))
+
+
+def test_dask_makes_every_run_on_a_cluster_that_is_there(tiny: Results) -> None:
+    """From the command line, with the address of a scheduler: what several machines would do."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        where = ["--engine", "dask", "--address", cluster.scheduler_address]
+        assert main(["run", "tiny", "--only", "tuned", "--epsilons", "1", *where]) == 0
+    assert tiny.read().keys() == {run.key for s in TINY.sweeps for run in s.tuned() if run.epsilon == 1}
+    assert not any(row["error"] for row in tiny.read().values())
+
+
+# The command line
+
+
+def test_missing_runs_are_made_and_not_repeated(tiny: Results, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "tiny", "--list"]) == 0
+    assert "13  runs are missing" in capfd.readouterr().out
+    assert main(["run", "tiny", "--methods", "mwem", "--only", "tuned", "--epsilons", "1", "--limit", "3"]) == 0
+    assert "3/3" in capfd.readouterr().err
+    first = tiny.path.read_bytes()
+    assert len(tiny.read()) == 3
+    assert main(["run", "tiny", "--only", "tuned"]) == 0
+    assert tiny.path.read_bytes().startswith(first)
+    assert tiny.read().keys() == {run.key for sweep in TINY.sweeps for run in sweep.tuned()}
+    assert main(["run", "tiny", "--only", "tuned", "--list"]) == 0
+    assert "0  runs are missing" in capfd.readouterr().out
+    assert main(["run", "tiny", "--seeds", "7", "--epsilons", "0.1", "--whole", "--list"]) == 0
+    assert "4  runs are missing" in capfd.readouterr().out
+
+
+def test_failed_runs_are_retried_when_asked(tiny: Results) -> None:
+    tiny.append([row_of(run, error="no memory") for run in TINY.runs().values()])
+    assert driver.missing(["tiny"], driver.Choice()) == []
+    assert len(driver.missing(["tiny"], driver.Choice(retry=True))) == 13
+
+
+def test_results_of_other_machines_are_merged(
+    tiny: Results, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine, other, strange = RUN, replace(RUN, seed=9), replace(RUN, dataset="adult")
+    tiny.append([row_of(mine)])
+    file = Results(tmp_path / "gpu.csv")
+    file.append([row_of(mine, 0.9), row_of(other), row_of(strange)])
+    assert main(["merge", str(file.path), str(file.path)]) == 0
+    assert "6 lines read, 1 added to the experiments, 2 belong to none" in capsys.readouterr().out
+    assert tiny.read().keys() == {mine.key, other.key}
+    assert tiny.read()[mine.key]["max"] == "0.5"
+
+
+SCRIPT = f"""
+import sys
+from pathlib import Path
+sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / "tests")!r}]
+if __name__ == "__main__":
+    import test_experiments as tests
+    tests.register(Path(sys.argv[1]), setattr, dict.__setitem__)
+    sys.exit(tests.main(["run", "tiny", "--only", "tuned", "--workers", "2"]))
+"""
+
+
+def test_a_killed_driver_goes_on_where_it_was(tiny: Results, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    command = [sys.executable, str(script), str(tmp_path)]
+    driver_process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    for _ in range(600):
+        if len(tiny.read()) >= 2:
+            break
+        time.sleep(0.05)
+    driver_process.kill()
+    driver_process.wait()
+    kept = tiny.path.read_bytes()
+    assert kept.count(b"\n") >= 3
+    tiny.path.write_bytes(kept + b"demo,,3,que")  # as if killed in the middle of a line
+    subprocess.run(command, stderr=subprocess.DEVNULL, check=True)
+    assert tiny.path.read_bytes().startswith(kept)
+    assert tiny.read().keys() == {run.key for sweep in TINY.sweeps for run in sweep.tuned()}
+    assert tiny.path.read_bytes().count(b"\n") == len(tiny.read()) + 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "man"], "did you mean 'main'"),
+        (["run", "main", "--workers", "0"], "--workers must be above 0"),
+        (["run", "main", "--limit", "-1"], "--limit must be above 0"),
+        (["run", "main", "--methods", "gemm"], "did you mean 'gem'"),
+        (["run", "main", "--datasets", "adlt"], "did you mean 'adult'"),
+        (["run", "main", "--epsilons", "0.3"], "--epsilons must occur in the experiments"),
+        (["run", "main", "--address", "tcp://localhost:1"], "--address must go with --engine dask"),
+        (["merge", "nowhere.csv"], "must be a results file that exists"),
+        (["merge", "pyproject.toml"], "must be a results file"),
+    ],
+)
+def test_bad_input_gets_one_sentence(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [["run", "main", "--seeds", "a"], ["run"], ["draw"], ["run", "main", "--only", "x"]]
+)
+def test_bad_words_leave_with_two(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        main(arguments)
+    assert leaving.value.code == 2
+    assert "error:" in capsys.readouterr().err
+
+
+def test_benchmark_lines_are_converted() -> None:
+    with adopt.SOURCE.open(newline="", encoding="utf-8") as file:
+        first = next(csv.DictReader(file))
+    row = adopt.converted(first, "abc")
+    assert row.keys() == set(FIELDS)
+    assert row["max"] == first["max"]
+    assert row["commit"] == "abc"
+    assert grid.key_of(row) in grid.load("public_near").runs() | grid.load("public_far").runs()
+
+
+def test_tables_are_packed(tiny: Results, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pack", str(tmp_path / "packed")]) == 0
+    assert (tmp_path / "packed" / "demo.npz").is_file()
+
+
+# Curves, claims, figures and the report
+
+
+def spread(tiny: Results, values: dict[tuple[str, float], tuple[float, ...]]) -> dict[str, curves.Curve]:
+    """The curves of the tiny experiment with these errors, by parameters and epsilon."""
+    rows = [
+        row_of(replace(RUN, parameters=parameters, epsilon=epsilon, seed=seed), value)
+        for (parameters, epsilon), found in values.items()
+        for seed, value in enumerate(found)
+    ]
+    tiny.append(rows)
+    return curves.curves_of(TINY, TINY.panels[0], tiny.read())
+
+
+def test_the_best_setting_is_taken_at_each_epsilon(tiny: Results) -> None:
+    one, two = '{"rounds":1}', '{"rounds":2}'
+    found = spread(tiny, {(one, 0.1): (0.2, 0.4), (two, 0.1): (0.5, 0.5), (one, 1.0): (0.3, 0.3), (two, 1.0): (0.1,)})
+    assert list(found) == ["MWEM"]
+    assert found["MWEM"][0.1].setting == one
+    assert found["MWEM"][0.1].mean("max") == pytest.approx(0.3)
+    assert found["MWEM"][0.1].error("max") == pytest.approx(0.1)
+    assert found["MWEM"][1.0].setting == one, "a lucky single run does not win over a full set"
+
+
+@pytest.mark.parametrize(
+    ("claim", "word", "told"),
+    [
+        (Claim("", "lower", "MWEM", "PEP"), "holds", "smaller at 1 of 1, clearly so at 0; median ratio 0.50"),
+        (Claim("", "lower", "PEP", "MWEM"), "does not hold", "smaller at 0 of 1, clearly so at 0; median ratio 2.00"),
+        (Claim("", "similar", "MWEM", "PEP", value=2), "holds", "within a factor of 2 at 1 of 1; median ratio 0.50"),
+        (Claim("", "above", "MWEM", value=0.15), "mixed", "above at 1 of 2; the smallest is 0.1000"),
+        (Claim("", "lower", "MWEM (defaults)", "PEP"), "not measured", "no runs to compare"),
+        (Claim("", "lower", "MWEM", "PEP", datasets=("adult",)), "not measured", "no runs to compare"),
+    ],
+)
+def test_verdicts_follow_from_the_results(tiny: Results, claim: Claim, word: str, told: str) -> None:
+    spread(tiny, {('{"rounds":1}', 0.1): (0.2, 0.2), ('{"rounds":1}', 1.0): (0.1, 0.1)})
+    tiny.append([row_of(Run("demo", "pep", 1.0, 0, '{"rounds":2,"t_max":1}', "query"), 0.2)])
+    assert claims.judge(TINY, claim, tiny.read()) == (word, told)
+
+
+def test_clear_differences_are_counted(tiny: Results) -> None:
+    found = spread(tiny, {('{"rounds":1}', 0.1): (0.20, 0.21), ('{"rounds":1}', 1.0): (0.10, 0.11)})["MWEM"]
+    assert claims._clear(found[1.0], found[0.1], "max")
+    assert not claims._clear(found[0.1], found[1.0], "max")
+
+
+def test_figures_are_drawn_from_any_results(tiny: Results, tmp_path: Path) -> None:
+    path = tmp_path / "figure.svg"
+    figures.draw("tiny", path)
+    assert "no runs yet" in path.read_text(encoding="utf-8")
+    spread(tiny, {('{"rounds":1}', epsilon): (0.2 / epsilon, 0.21 / epsilon) for epsilon in (0.1, 1.0)})
+    figures.draw("tiny", path)
+    drawn = path.read_text(encoding="utf-8")
+    ET.fromstring(drawn)
+    assert "MWEM" in drawn
+    assert "no runs yet" not in drawn
+    figures.draw("tiny", path)
+    assert path.read_text(encoding="utf-8") == drawn, "the same results give the same file"
+    figures.draw("tiny", path.with_suffix(".png"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_figure_is_committed_and_up_to_date(name: str, tmp_path: Path) -> None:
+    """Drawn again it is the same file; with another matplotlib than the one that drew it, it has the same words."""
+    figures.draw(name, tmp_path / "figure.svg")
+    committed, drawn = (
+        path.read_text(encoding="utf-8")
+        for path in (ROOT / "experiments" / name / "figure.svg", tmp_path / "figure.svg")
+    )
+    if f"v{matplotlib.__version__}," not in committed:
+        committed, drawn = (" ".join(sorted(re.findall(r">([^<>]*[a-z][^<>]*)</text>", x))) for x in (committed, drawn))
+    assert committed == drawn, "run make figures"
+
+
+def test_committed_results_belong_to_their_experiments() -> None:
+    for name in NAMES:
+        for key, row in results.results_of(name).read().items():
+            assert key[:-2] in driver._programs(name)
+            assert row["commit"]
+            assert row["machine"]
+            assert row["error"] or all(float(row[metric]) >= 0 for metric in ("max", "mean", "rmse", "tvd", "seconds"))
+
+
+def test_the_page_matches_the_results(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--check"]) == 0, capsys.readouterr().err
+
+
+def test_a_stale_page_is_noticed(tiny: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    names = ("overview", *(f"{part} tiny" for part in ("claims", "results", "settings", "runs")))
+    page.write_text("".join(f"<!-- {name}:begin -->\n<!-- {name}:end -->\n" for name in names), encoding="utf-8")
+    monkeypatch.setattr(report, "PAGE", page)
+    assert main(["report"]) == 0
+    assert main(["report", "--check"]) == 0
+    assert "no runs yet" in page.read_text(encoding="utf-8")
+    spread(tiny, {('{"rounds":1}', 1.0): (0.20, 0.22)})
+    assert main(["report", "--check"]) == 1
+    assert main(["report"]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "0.2100 ± 0.0100 (2)" in text
+    assert "2 of 13" in text
+    assert "| `mwem` | demo | a machine | 2 |" in text
