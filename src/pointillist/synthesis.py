@@ -110,7 +110,7 @@ def synthesize(
         announce("start: " + ", ".join(f"{name} {value:.4g}" for name, value in log.start.items()))
     weight = log.notes[-1].get("public") if log.notes else None
     if weight is not None:
-        used = "used beside them" if weight else "not used: with it they would be foretold worse, or no better"
+        used = "used beside them" if weight else "not used: with it they would not be foretold clearly better"
         announce(f"the public table, judged by the noisy measurements, is {used}")
     synthetic = draw_rows(algorithm.family, params, table.schema, rows or log.total, seed)
     ledger = curator.ledger

@@ -11,6 +11,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.special import log_ndtr
 
 from pointillist import BudgetError, InputError, Relation, Table, all_kway, synthesize
+from pointillist.algorithms import get_method
 from pointillist.data.schema import Categorical, Schema
 from pointillist.data.sources import TableSource
 from pointillist.privacy.budget import Budget, rho_of
@@ -105,7 +106,7 @@ def test_only_a_plan_of_pure_noise_gets_the_larger_budget(relation: Relation) ->
     workload, source = all_kway(table.domain, 2), TableSource(table)
     budget = Budget(0.3, 1e-6, relation)
     pure = Curator.for_schedule(source, workload, budget, OneShotSchedule(workload.groups))
-    least = 10.0 if relation is Relation.REPLACE else 3.0  # where n is private, there must be room
+    least = 10.0
     assert pure.ledger.least_scale == least
     assert pure.ledger.limit == gaussian_rho_of(0.3, 1e-6, least) > budget.rho
     selecting = Curator.for_schedule(source, workload, budget, EvenSchedule(2))
@@ -142,17 +143,28 @@ def test_a_release_says_how_it_was_accounted() -> None:
     assert rounds.spec["privacy"]["accounting"] == "zCDP"
 
 
-def test_few_rows_where_n_is_private_do_not_leave_the_budget_unused() -> None:
+@pytest.mark.parametrize(("attributes", "values", "rows", "epsilon"), [
+    (6, 12, 60, 2.0), (6, 12, 60, 0.3), (14, 5, 400, 0.9), (14, 5, 400, 0.5), (10, 8, 1000, 0.37), (10, 8, 1, 0.37),
+])  # fmt: skip
+def test_few_rows_where_n_is_private_do_not_leave_the_budget_unused(
+    attributes: int, values: int, rows: int, epsilon: float
+) -> None:
     """Few rows make the default measure few small marginals, each with more budget than the plan for many rows."""
-    columns = tuple(Categorical(name, tuple(range(12))) for name in "abcdef")
+    columns = tuple(Categorical(f"c{n}", tuple(range(values))) for n in range(attributes))
     rng = np.random.default_rng(0)
-    table = Table(Schema(columns), tuple(rng.integers(12, size=60) for _ in columns))
-    release = synthesize(
-        table, epsilon=2.0, delta=1e-6, relation="add-remove", method="auto", settings={"rows": 5, "t_max": 3}
-    )
-    privacy = release.spec["privacy"]
-    assert all(len(release.log.workload.marginals[m.group]) < 3 for m in release.log.measurements)
-    assert 0.99 * privacy["rho"] <= privacy["rho_spent"] <= privacy["rho"]
+    table = Table(Schema(columns), tuple(rng.integers(values, size=rows) for _ in columns))
+    method = get_method("auto")
+    algorithm = method.algorithm(all_kway(table.domain, 3), method.configure({}))
+    assert algorithm.measurable is not None
+    budget, noise = Budget(epsilon, 1e-9, Relation.ADD_REMOVE), InsecureSeededNoise(0)
+    curator = Curator.for_schedule(TableSource(table), algorithm.measurable, budget, algorithm.schedule, noise)
+    total, rho = curator.open()
+    spend = algorithm.schedule.spend(0, rho, total)
+    assert spend is not None
+    assert spend.groups is not None
+    curator.measure([Pick(group) for group in spend.groups], spend.measure_rho)
+    assert 0.99 * curator.ledger.limit <= curator.ledger.spent <= curator.ledger.limit
+    assert curator.ledger.limit >= budget.rho
 
 
 def test_a_plan_that_asks_for_less_noise_than_the_account_allows_gets_more() -> None:

@@ -19,14 +19,14 @@ from pointillist.data.schema import Categorical, Schema
 from pointillist.data.sources import TableSource
 from pointillist.evaluation.errors import compare
 from pointillist.evaluation.report import fractions, independent_columns
-from pointillist.framework import Log, Round, run
+from pointillist.framework import Log, Replay, Round, run
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.curator import Curator
 from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.privacy.scores import Pick
 from pointillist.queries.workload import Workload
 from pointillist.updates.descent import combined, spread_of
-from pointillist.updates.shrinkage import KAPPA, Prior, nonnegative, one_way, restricted
+from pointillist.updates.shrinkage import KAPPA, Prior, Problem, nonnegative, one_way, restricted
 
 DOMAIN = Domain(("a", "b", "c", "d"), (2, 3, 4, 30))
 
@@ -218,7 +218,7 @@ def test_the_prior_knows_how_far_the_public_table_is() -> None:
         found = []
         for _ in range(20):
             noisy = truth + sigma * rng.standard_normal(len(truth))
-            prior = Prior.of(encoded, Log(workload, 20_000), noisy, precision)
+            prior = Prior.of(encoded, Problem(Log(workload, 20_000), noisy, precision, sigma))
             assert prior is not None
             found.append(prior.variances.mean())
         distance = np.mean((fractions(public, workload) - truth) ** 2)
@@ -231,10 +231,16 @@ def test_a_prior_needs_a_measured_marginal() -> None:
     workload = Workload(table.domain, ((0, 1), (2, 3)))
     encoded = PublicTable.encode(table.project(["a", "b"]), table.schema)
     precision = np.repeat([0.0, 1.0], 16)
-    assert Prior.of(encoded, Log(workload, 50), np.zeros(32), precision) is None
-    prior = Prior.of(encoded, Log(workload, 50), np.zeros(32), np.ones(32))
+    assert Prior.of(encoded, Problem(Log(workload, 50), np.zeros(32), precision, 1.0)) is None
+    prior = Prior.of(encoded, Problem(Log(workload, 50), np.zeros(32), np.ones(32), 1.0))
     assert prior is not None
     assert prior.known.tolist() == [True] * 16 + [False] * 16
+    half = np.repeat([1.0, 0.0], 16)
+    public = PublicTable.encode(table, table.schema)
+    for beside, known in ((frozenset[tuple[int, ...]](), False), (frozenset({(2, 3)}), True)):
+        prior = Prior.of(public, Problem(Log(workload, 50), np.zeros(32), half, 1.0, beside))
+        assert prior is not None
+        assert prior.known.tolist() == [True] * 16 + [known] * 16
 
 
 @pytest.mark.parametrize(
@@ -259,13 +265,13 @@ def test_least_squares_without_negative_coefficients(
 
 def test_adaptive_rounds_select_by_aims_score_and_keep_to_the_budget() -> None:
     table = chain(2000)
-    settings = {"rows": 20, "t_max": 20, "adaptive_rounds": 2}
+    settings = {"rows": 20, "t_max": 20, "adaptive_rounds": 5}
     release = synthesize(table, epsilon=1.0, settings=settings, workload="marginals:3")
     privacy = release.spec["privacy"]
     assert privacy["accounting"] == "zCDP"
-    assert [entry["label"] for entry in privacy["ledger"]].count("selection") == 8
+    assert [entry["label"] for entry in privacy["ledger"]].count("selection") == 5
     assert privacy["rho"] * 0.999 <= privacy["rho_spent"] <= privacy["rho"]
-    assert [len(entry.picks) for entry in release.log.rounds] == [4, 4, 4]
+    assert [len(entry.picks) for entry in release.log.rounds] == [4, 1, 1, 1, 1, 1]
     assert release.spec["method"]["rule"].startswith("UsefulError(noise=")
     again = synthesize(table, epsilon=1.0, settings={**settings, "adaptive_rounds": 0}, workload="marginals:3")
     assert again.spec["privacy"]["accounting"] == "Gaussian"
@@ -280,3 +286,20 @@ def test_the_weights_of_aims_score() -> None:
     assert weights[3,] == 1
     assert rule.sensitivity(Relation.REPLACE) == 10
     assert rule.sensitivity(Relation.ADD_REMOVE) == 5
+
+
+@pytest.mark.parametrize(("adaptive", "lacks"), [(0, False), (0, True), (3, False), (3, True)])
+def test_a_replay_with_public_data_and_adaptive_rounds_is_identical(adaptive: int, lacks: bool) -> None:
+    table = chain(800)
+    public = chain(500, seed=1).project(["a", "b", "c"]) if lacks else chain(500, seed=1)
+    workload, method = all_kway(table.domain, 3), get_method("auto")
+    settings = {"rows": 20, "t_max": 20, "adaptive_rounds": adaptive}
+    beside = PublicTable.encode(public, table.schema)
+    algorithm = method.algorithm(workload, method.configure(settings), beside)
+    assert algorithm.measurable is not None
+    budget, noise = Budget(0.5, 1e-6), InsecureSeededNoise(2)
+    curator = Curator.for_schedule(TableSource(table), algorithm.measurable, budget, algorithm.schedule, noise)
+    params, log = run(algorithm, curator, 0)
+    again, _ = run(algorithm, Replay(log, curator.planned_rho), 0)
+    assert np.array_equal(params["logits"], again["logits"])
+    assert len(log.rounds) == 1 + adaptive

@@ -5,10 +5,11 @@
 | relaxed rows, softmax per attribute | none: by public facts | yes | shrunken fit | last |
 
 *What is measured* follows from public facts: the domain, the workload, rho and n. Nothing is selected by the data, so
-the budget buys Gaussian noise only and is accounted exactly (:mod:`pointillist.privacy.gaussian`). Every marginal of
-the workload is measured with an equal share, unless its noise would drown it: the noise of a marginal with c cells has
-the squared length c sigma^2 (as fractions), that of any distribution is at most 1. So a marginal with c sigma^2 > 1.2
-gives way to its sub-marginals with one attribute less, which have fewer cells and are shared by many; and so on down.
+the budget buys Gaussian noise only, which has a tighter account (:mod:`pointillist.privacy.gaussian`). Every marginal
+of the workload is measured with an equal share, unless its noise would drown it: the noise of a marginal with c cells
+has the squared length c sigma^2 (as fractions), that of any distribution is at most 1. So a marginal with
+c sigma^2 > 1.2 gives way to its sub-marginals with one attribute less, which have fewer cells and are shared by many;
+and so on down.
 
 *The fit* is :mod:`pointillist.updates.shrinkage`: chi-square with the known noise, and a penalty on what ties
 attributes together, of a strength that follows from the noise and from how it splits. A public table, if there is one,
@@ -21,6 +22,7 @@ not make up for the budget that they take from the first measurement (``benchmar
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, field
 
 from pointillist.algorithms.parameters import parameter
@@ -39,9 +41,9 @@ from pointillist.updates.shrinkage import ShrunkenFit
 
 __all__ = ["MeasureOnce", "Parameters", "build", "closure"]
 
-FIRST_SHARE, PICKS, ALPHA = 0.7, 4, 0.25
-"""With adaptive rounds: the share of rho of the first measurement, the marginals picked in each later round, and the
-split of what these have: a tenth for selecting."""
+FIRST_SHARE, ALPHA = 0.7, 0.25
+"""With adaptive rounds: the share of rho of the first measurement, and the split of what the later ones have: a tenth
+for selecting."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Parameters:
     spread: float = parameter(0.5, "half width of the uniform logits at the start, around the one-way marginals")
     most_noise: float = parameter(1.2, "a marginal whose noise has a larger squared length gives way to smaller ones")
     strength: float | None = parameter(None, "s, strength of the shrinkage; by default chosen by splitting the noise")
-    adaptive_rounds: int = parameter(0, "later rounds that each select four more marginals, by AIM's score")
+    adaptive_rounds: int = parameter(0, "later rounds that each select one more marginal, by AIM's score")
 
     def __post_init__(self) -> None:
         check(self.fits >= 1, "fits", self.fits, "must be at least 1", "give 3")
@@ -127,7 +129,7 @@ def build(workload: Workload, parameters: Parameters, public: PublicTable | None
     schedule: Schedule = MeasureOnce(measurable, asked, parameters.most_noise)
     rule: ScoreRule = MaxError()
     if parameters.adaptive_rounds:
-        schedule = ThenSchedule(FIRST_SHARE, schedule, EvenSchedule(parameters.adaptive_rounds, PICKS, ALPHA))
+        schedule = ThenSchedule(FIRST_SHARE, schedule, EvenSchedule(parameters.adaptive_rounds, alpha=ALPHA))
         rule = useful_error(workload, measurable)
     whole = parameters.adaptive_rounds > 0
     return Algorithm(
@@ -144,8 +146,8 @@ def build(workload: Workload, parameters: Parameters, public: PublicTable | None
 def useful_error(workload: Workload, measurable: Workload) -> UsefulError:
     """AIM's score over the closure: a marginal weighs as many attributes as it shares with the workload's, in all.
 
-    Noise is judged as under add-remove, where it is largest beside the scale of the selection.
+    Noise is judged as under replace: sigma = sqrt(2 / 2 rho_m) beside a scale of 2 max(w) / sqrt(2 rho_s).
     """
     found = [set(marginal) for marginal in workload.marginals]
     weights = tuple(sum(len(other & set(marginal)) for other in found) for marginal in measurable.marginals)
-    return UsefulError(weights, ALPHA / (1 - ALPHA) / max(weights))
+    return UsefulError(weights, ALPHA / (1 - ALPHA) / (math.sqrt(2) * max(weights)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -28,10 +28,6 @@ TOTAL_SHARE = 0.02
 
 MOST_ROWS = 10**9
 """Under add-remove, where n is private: the size of table up to which a plan of rounds is judged to be useful."""
-
-
-ROOM = 3.0
-"""Under add-remove: how much larger than its least scale the noise of a plan for the most rows must be."""
 
 
 class Door(Protocol):
@@ -86,27 +82,30 @@ class Curator:
         """A curator with the larger budget of Gaussian accounting where the schedule allows for it: where it selects
         nothing by the data, and no noise is below one of the least scales. All of this is known from public facts."""
         plain = cls(source, workload, budget, noise)
-        if all(spend.select_rho is None and spend.measure_rho > 0 for spend in plain._spends(schedule)):
+        if all(spend.select_rho is None and spend.measure_rho > 0 for spend in plain._spends(schedule, MOST_ROWS)):
             for least_scale in LEAST_SCALES:
                 curator = cls(source, workload, budget, noise, least_scale)
-                if curator.ledger.limit > plain.ledger.limit and curator._has_room(schedule, least_scale):
+                if curator.ledger.limit > plain.ledger.limit and curator._smallest_scale(schedule) >= least_scale:
                     return curator
         return plain
 
-    def _spends(self, schedule: Schedule) -> list[Spend]:
-        """What the rounds of a schedule may spend, from public facts."""
-        rows = MOST_ROWS if self.public_rows is None else self.public_rows
-        spends: list[Spend] = []
-        while (spend := schedule.spend(len(spends), self.planned_rho, rows)) is not None:
-            spends.append(spend)
-        return spends
+    def _spends(self, schedule: Schedule, rows: int) -> Iterator[Spend]:
+        """What the rounds of a schedule would spend on a table of so many rows (n, where it is public)."""
+        rows = rows if self.public_rows is None else self.public_rows
+        t = 0
+        while (spend := schedule.spend(t, self.planned_rho, rows)) is not None:
+            yield spend
+            t += 1
 
-    def _has_room(self, schedule: Schedule, least_scale: float) -> bool:
-        """Whether all noise is of the least scale or more. Where n is private, a plan for fewer rows than the most may
-        measure fewer marginals with less noise each; there the noise must be larger by ``ROOM``."""
+    def _smallest_scale(self, schedule: Schedule) -> float:
+        """The smallest noise of a schedule that only measures. Where n is private, a table of few rows may get fewer
+        measurements with less noise each: then the smallest for 1, 2, 4, ... rows, and of the noisy n itself."""
         square = self.workload.l2_sensitivity_squared(self.relation)
-        scale = min(gaussian_scale(spend.measure_rho, square) for spend in self._spends(schedule))
-        return scale >= least_scale * (1 if self.public_rows is not None else ROOM)
+        sizes = [MOST_ROWS] if self.public_rows is not None else [2**k for k in range(MOST_ROWS.bit_length())]
+        scales = [gaussian_scale(s.measure_rho, square) for rows in sizes for s in self._spends(schedule, rows)]
+        if self.public_rows is None:
+            scales.append(gaussian_scale(self.ledger.limit * TOTAL_SHARE, 1))
+        return min(scales, default=0.0)
 
     @property
     def public_rows(self) -> int | None:

@@ -84,7 +84,7 @@ class Ledger:
         if not (entry.mechanism == GAUSSIAN and entry.scale >= least_scale):
             rule = f"this budget is for Gaussian noise of scale {least_scale:g} or more"
             raise ValueError(f"{rule}, got {entry.mechanism} of scale {entry.scale:g}")
-        square = round(entry.sensitivity**2)  # sensitivities are roots of whole numbers
+        square = max(1, round(entry.sensitivity**2))  # sensitivities are roots of whole numbers
         if 2 * Fraction(entry.rho) * Fraction(entry.scale) ** 2 < square:
             raise ValueError(f"noise of scale {entry.scale!r} costs more than the {entry.rho!r} charged for it")
 

@@ -27,8 +27,9 @@ and z, which protects nothing, may come from any generator.
 A *public table* with the fractions x_c is a prior beside the measurements: each of its cells counts as a measurement
 of x_c with the variance v_c / kappa, v_c = a x_c (1 - x_c) + b. How far the two tables are apart is measured:
 (y_c - x_c)^2 - sigma_c^2 estimates the square of the true distance of a cell without bias, so a and b come from a
-regression of it on x_c (1 - x_c) and 1 over all measured cells. a is at least 1 / m, the sampling noise of m public
-rows, and b at least a^2 / 2: a public table that is worth 1 / a rows says that little of a cell which it does not have.
+regression of it on x_c (1 - x_c) and 1 over all measured cells; what is not clearly above 0 is taken for 0. a is at
+least 1 / m, the sampling noise of m public rows, and b at least a^2 / 2: a public table that is worth 1 / a rows says
+that little of a cell which it does not have.
 kappa = 0.3, since the same distance comes back in many overlapping marginals, where the noise is new in each. Whether
 the public table is used at all is again decided by splitting the noise: only if the fit with it is better by two
 standard errors. With it, marginals that were not measured are fitted to the public table, too.
@@ -57,7 +58,7 @@ LEAST_STRENGTH = 0.03
 TAU = 0.7
 """How the noise is split: see above."""
 MOST_DESCENTS = 10
-"""A fit descends again no more often than that."""
+"""A fit descends no more often than that."""
 LEAST_SHARE = 1e-6
 """No value's estimated share is taken to be smaller at the start: a logit must be finite."""
 
@@ -94,7 +95,7 @@ class ShrunkenFit:
         import jax.numpy as jnp
 
         problem = self.problem(log)
-        starts = rng.spawn(self.fits)  # now, so that they do not depend on what is tried out below
+        starts = rng.spawn(self.fits)  # which do not depend on what is tried out below
         if memory is None:
             strength = self.choose(rng, problem) if self.strength is None else self.strength
             memory = strength, 0.0 if problem.prior is None else self.trust(rng, problem, strength)
@@ -112,11 +113,12 @@ class ShrunkenFit:
         targets, precision = combined(log)
         # As if all marginals of the workload had been measured alike, with the same budget.
         spent = sum(precision[log.workload.offsets[:-1]])
-        prior = None if self.public is None else Prior.of(self.public, log, targets, precision)
-        return Problem(log, targets, precision, float(np.sqrt(self.asked / spent)), prior)
+        problem = Problem(log, targets, precision, float(np.sqrt(self.asked / spent)), frozenset(beside))
+        return problem if self.public is None else replace(problem, prior=Prior.of(self.public, problem))
 
     def fit(self, rng: np.random.Generator, problem: Problem, strength: float, weight: float) -> Params:
         """One fit: the family's random rows, moved to the one-way marginals, descend to the targets."""
+        import jax
         import jax.numpy as jnp
 
         workload, cells = problem.log.workload, int(np.count_nonzero(problem.precision))
@@ -127,14 +129,21 @@ class ShrunkenFit:
         descent = Descent(self.family, workload, self.settings)
         penalty = 2 * strength * LAMBDA * problem.sigma**-POWER / cells
         data: dict[str, Any] = descent.cells_data(targets, precision, cells) | {"penalty": np.float32(penalty)}
-        notes, last = problem.log.notes[-1], np.inf
+        notes, best = problem.log.notes[-1], np.inf
+        kept = params
         for _ in range(MOST_DESCENTS):
-            params, _ = descent.fit(rng, params, data, -1.0, problem.log)
+            # The descent consumes what it starts from.
+            params, _ = descent.fit(rng, jax.tree.map(jnp.copy, params), data, -1.0, problem.log)
+            stalled = notes["loss"] > 0.99 * best
+            if notes["loss"] < best:
+                kept, best = params, notes["loss"]
             residual = notes["loss"] - penalty * notes["spread"]
-            if residual <= 1 + 2 * np.sqrt(2 / cells) or notes["loss"] > 0.99 * last:
+            if weight:  # then the loss is also that of the public cells
+                answers = self.family.answers(params, workload)
+                residual = float(np.sum(problem.precision * (answers - problem.targets) ** 2)) / cells
+            if stalled or residual <= 1 + 2 * np.sqrt(2 / cells):
                 break
-            last = notes["loss"]
-        return params
+        return kept
 
     def choose(self, rng: np.random.Generator, problem: Problem) -> float:
         """s, by how well fits to one part of the split noise foretell the other."""
@@ -161,10 +170,13 @@ class Prior:
     known: np.ndarray
 
     @classmethod
-    def of(cls, public: PublicTable, log: Log, targets: np.ndarray, precision: np.ndarray) -> Prior | None:
-        """The prior, with its variances from what was measured; None if the public table has no measured marginal."""
-        workload = log.workload
-        covered = public.covered(workload.marginals)
+    def of(cls, public: PublicTable, problem: Problem) -> Prior | None:
+        """The prior for the measured marginals and those beside, with its variances from what was measured; None if the
+        public table has no measured marginal."""
+        workload, targets, precision = problem.log.workload, problem.targets, problem.precision
+        measured = precision[workload.offsets[:-1]] > 0
+        beside = [marginal in problem.beside for marginal in workload.marginals]
+        covered = public.covered([workload.marginals[n] for n in np.flatnonzero(measured | beside)])
         counts = dict(zip(covered, public.count(covered), strict=True))
         empty = [np.zeros(workload.domain.cells_of(marginal)) for marginal in workload.marginals]
         pairs = list(zip(workload.marginals, empty, strict=True))
@@ -179,6 +191,11 @@ class Prior:
         design = np.stack([spread[both], np.ones(len(excess))], axis=1) * inverse[:, None]
         gram, moments = design.T @ design, design.T @ (excess * inverse)
         scale, constant = nonnegative(gram, moments)
+        # In these units the rows have the variance 2. What is within two standard errors of 0 is taken for 0.
+        scale, constant = (
+            found if found > 2 * np.sqrt(2 / own) else 0.0
+            for found, own in zip((scale, constant), np.diag(gram), strict=True)
+        )
         scale = max(scale, 1 / public.rows)
         variances = scale * spread + max(constant, scale**2 / 2)
         return cls(fractions, np.maximum(variances, KAPPA / (MOST_WEIGHT * inverse.max())), known)
@@ -187,13 +204,14 @@ class Prior:
 @dataclass(frozen=True)
 class Problem:
     """Noisy fractions with their precisions (0 where nothing was measured), the noise as if all of the workload had
-    been measured, and the prior."""
+    been measured, the marginals that are fitted to public answers though they were not measured, and the prior."""
 
     log: Log
     targets: np.ndarray
     precision: np.ndarray
     sigma: float
-    prior: Prior | None
+    beside: frozenset[Attributes] = frozenset()
+    prior: Prior | None = None
 
     def with_public(self, weight: float) -> tuple[np.ndarray, np.ndarray]:
         """Targets and precisions with the public cells as measurements of precision ``weight`` / v_c."""
@@ -219,6 +237,8 @@ class Split:
             precision=problem.precision / (1 + TAU**2),
             sigma=problem.sigma * np.sqrt(1 + TAU**2),
         )
+        if update.public is not None:
+            self._problem = replace(self._problem, prior=Prior.of(update.public, self._problem))  # from its own noise
         self._seed = int(rng.integers(2**31))
 
     def answers(self, strength: float, weight: float) -> np.ndarray:
@@ -246,7 +266,8 @@ def nonnegative(gram: np.ndarray, moments: np.ndarray) -> tuple[float, float]:
 def restricted(log: Log, beside: Sequence[Attributes] = ()) -> Log:
     """The log over a workload that holds the measured marginals, those ``beside``, and no others."""
     marginals = log.workload.marginals
-    kept = sorted(log.taken | {group for group, marginal in enumerate(marginals) if marginal in set(beside)})
+    more = set(beside)
+    kept = sorted(log.taken | {group for group, marginal in enumerate(marginals) if marginal in more})
     place = {group: n for n, group in enumerate(kept)}
     workload = Workload(log.workload.domain, tuple(marginals[group] for group in kept))
     rounds = [
@@ -266,7 +287,7 @@ def one_way(workload: Workload, targets: np.ndarray, precision: np.ndarray) -> l
         cells = workload.group(n).flat
         table = targets[cells].reshape(workload.domain.shape(marginal))
         for axis, attribute in enumerate(marginal):
-            weight = precision[cells.start] * sizes[attribute] / table.size
+            weight = precision[cells].mean() * sizes[attribute] / table.size
             sums[attribute] += weight * np.moveaxis(table, axis, 0).reshape(sizes[attribute], -1).sum(axis=1)
             weights[attribute] += weight
     return [
