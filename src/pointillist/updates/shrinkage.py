@@ -31,8 +31,9 @@ regression of it on x_c (1 - x_c) and 1 over all measured cells; what is not cle
 least 1 / m, the sampling noise of m public rows, and b at least a^2 / 2: a public table that is worth 1 / a rows says
 that little of a cell which it does not have.
 kappa = 0.3, since the same distance comes back in many overlapping marginals, where the noise is new in each. Whether
-the public table is used at all is again decided by splitting the noise: only if the fit with it is better by two
-standard errors. With it, marginals that were not measured are fitted to the public table, too.
+the public table is used at all is again decided by splitting the noise: only if the fit with it is better by a
+standard error; less than for s, since a table that is far away has large variances and does little harm. With it,
+marginals that were not measured are fitted to the public table, too.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ class ShrunkenFit:
     def trust(self, rng: np.random.Generator, problem: Problem, strength: float) -> float:
         """The weight of the public table: kappa or 0."""
         split = Split(self, rng, problem)
-        return KAPPA if split.closer(split.answers(strength, KAPPA), split.answers(strength, 0.0)) else 0.0
+        return KAPPA if split.closer(split.answers(strength, KAPPA), split.answers(strength, 0.0), 1.0) else 0.0
 
 
 @dataclass(frozen=True)
@@ -246,10 +247,10 @@ class Split:
         params = self._update.fit(np.random.default_rng(self._seed), self._problem, strength, weight)
         return self._update.family.answers(params, self._problem.log.workload)
 
-    def closer(self, new: np.ndarray, old: np.ndarray) -> bool:
-        """Whether the new answers are closer to the second part than the old ones, by two standard errors."""
+    def closer(self, new: np.ndarray, old: np.ndarray, errors: float = 2.0) -> bool:
+        """Whether the new answers are closer to the second part than the old ones, by so many standard errors."""
         gain = np.sum(self._precision * ((old - self._held_out) ** 2 - (new - self._held_out) ** 2))
-        return bool(gain > 2 * np.sqrt(4 * (1 + TAU**-2) * np.sum(self._precision * (new - old) ** 2)))
+        return bool(gain > errors * np.sqrt(4 * (1 + TAU**-2) * np.sum(self._precision * (new - old) ** 2)))
 
 
 def nonnegative(gram: np.ndarray, moments: np.ndarray) -> tuple[float, float]:
