@@ -123,6 +123,10 @@ def test_delta_grows_with_rho_and_falls_with_epsilon(rho: float, epsilon: float,
     assert delta_of(rho, epsilon * factor) <= delta_of(rho, epsilon) * (1 + 1e-9)
 
 
+def test_a_huge_rho_promises_nothing() -> None:
+    assert delta_of(1e4, 1.0) == 1
+
+
 def test_nothing_spent_costs_nothing() -> None:
     assert delta_of(0.0, 1.0) == 0
     assert epsilon_of(0.0, 1e-9) == 0
