@@ -42,7 +42,7 @@ def log_delta_of(rho: float, epsilon: float) -> float:
         low *= 2
     while slope(high) < 0:
         high *= 2
-    log_b = brentq(slope, low, high, xtol=1e-13, rtol=1e-14)
+    log_b = float(brentq(slope, low, high, xtol=1e-13, rtol=1e-14))
     b = math.exp(log_b)  # 0 for a huge rho, for which delta is 1
     log_delta = b * ((1 + b) * rho - epsilon) - log_b + (1 + b) * (log_b - math.log1p(b))
     return min(log_delta, 0.0)
