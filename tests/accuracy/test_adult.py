@@ -34,6 +34,13 @@ def test_one_shot_on_adult() -> None:
     assert errors.rmse <= 0.0004
 
 
+def test_the_default_on_adult() -> None:
+    errors = errors_of("adult", "auto", {}, Grouping.MARGINAL)
+    assert errors.max <= 0.010
+    assert errors.rmse <= 0.00027
+    assert errors.tvd <= 0.0425  # of the best other system, under the more lenient relation
+
+
 def test_gem_by_marginal_is_better_than_the_papers_code() -> None:
     errors = errors_of("adult-reduced", "gem", {}, Grouping.MARGINAL)
     max_error, rmse = REFERENCE_GEM
