@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -15,17 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import Case, fill, markdown, runs_in
+from benchmarks.common import Case, fill, markdown, run_once, runs_in
 from benchmarks.default_accuracy import truth_of, workload_of
 from benchmarks.public_data import table_of
-from pointillist.algorithms import get_method
 from pointillist.data.public import PublicTable
-from pointillist.data.sources import TableSource
 from pointillist.evaluation.errors import compare
-from pointillist.framework import run as run_loop
-from pointillist.privacy.budget import Budget
-from pointillist.privacy.curator import Curator
-from pointillist.privacy.insecure import InsecureSeededNoise
 
 RESULTS = Path(__file__).parent / "results" / "ablation.csv"
 FIELDS = ("table", "public", "variant", "epsilon", "seed", "max", "rmse", "tvd", "seconds", "machine")
@@ -66,20 +59,11 @@ def public_of(table: str, name: str) -> PublicTable | None:
 def run_case(case: Case) -> list[object]:
     """One run under seeded noise of the right size; the errors of the model's answers."""
     name, public, variant, epsilon, seed = case
-    table, workload, method = table_of(name), workload_of(name), get_method("auto")
-    algorithm = method.algorithm(workload, method.configure(VARIANTS[variant]), public_of(name, public))
-    assert algorithm.measurable is not None
-    source, budget, noise = TableSource(table), Budget(epsilon, 1 / len(table) ** 2), InsecureSeededNoise(seed)
-    if variant == "zCDP account":
-        curator = Curator(source, algorithm.measurable, budget, noise)
-    else:
-        curator = Curator.for_schedule(source, algorithm.measurable, budget, algorithm.schedule, noise)
-    start = time.perf_counter()
-    params, _ = run_loop(algorithm, curator, seed)
-    seconds = time.perf_counter() - start
-    errors = compare(workload, truth_of(name), algorithm.family.answers(params, workload))
+    workload, beside, zcdp = workload_of(name), public_of(name, public), variant == "zCDP account"
+    made = run_once(table_of(name), workload, "auto", VARIANTS[variant], epsilon, seed, beside, zcdp=zcdp)
+    errors = compare(workload, truth_of(name), made.answers(workload))
     figures = [f"{value:.6g}" for value in (errors.max, errors.rmse, errors.tvd)]
-    return [*case, *figures, f"{seconds:.1f}", os.environ.get("POINTILLIST_MACHINE", "2 CPU cores")]
+    return [*case, *figures, f"{made.seconds:.1f}", os.environ.get("POINTILLIST_MACHINE", "2 CPU cores")]
 
 
 def run() -> str:

@@ -6,15 +6,20 @@ import csv
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pointillist import Table
 from pointillist.algorithms import get_method
+from pointillist.data.neighbours import Relation
+from pointillist.data.public import PublicTable
 from pointillist.data.sources import TableSource
 from pointillist.evaluation.errors import Errors, compare
 from pointillist.evaluation.report import fractions
-from pointillist.framework import run
+from pointillist.framework import Algorithm, Log, run
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.curator import Curator
 from pointillist.privacy.insecure import InsecureSeededNoise
@@ -38,20 +43,48 @@ def seconds(work: Callable[[], object], repeats: int = 1) -> float:
     return best
 
 
+@dataclass(frozen=True)
+class Made:
+    """What a run made, and its seconds."""
+
+    algorithm: Algorithm[Any]
+    params: Any
+    log: Log
+    seconds: float
+
+    def answers(self, workload: Workload) -> np.ndarray:
+        """The model's answers."""
+        return self.algorithm.family.answers(self.params, workload)
+
+
+def run_once(
+    table: Table, workload: Workload, method: str, settings: Mapping[str, Any], epsilon: float, seed: int,
+    public: PublicTable | None = None, relation: Relation = Relation.REPLACE, zcdp: bool = False,
+) -> Made:  # fmt: skip
+    """One run with delta = 1/n^2, under seeded noise of the right size; ``zcdp`` forbids the Gaussian account."""
+    chosen = get_method(method)
+    algorithm = chosen.algorithm(workload, chosen.configure(settings), public)
+    budget, noise, source = (
+        Budget(epsilon, 1 / len(table) ** 2, relation),
+        InsecureSeededNoise(seed),
+        TableSource(table),
+    )
+    measurable = algorithm.measurable or workload
+    if zcdp:
+        curator = Curator(source, measurable, budget, noise)
+    else:
+        curator = Curator.for_schedule(source, measurable, budget, algorithm.schedule, noise)
+    start = time.perf_counter()
+    params, log = run(algorithm, curator, seed)
+    return Made(algorithm, params, log, time.perf_counter() - start)
+
+
 def run_method(
     table: Table, workload: Workload, method: str, settings: Mapping[str, Any], epsilon: float, seed: int
 ) -> tuple[Errors, float]:
-    """True errors of a method's model, and its seconds, under seeded noise of the right size."""
-    chosen = get_method(method)
-    algorithm = chosen.algorithm(workload, chosen.configure(settings))
-    budget = Budget(epsilon, 1 / len(table) ** 2)
-    noise = InsecureSeededNoise(seed)
-    measurable = algorithm.measurable or workload
-    curator = Curator.for_schedule(TableSource(table), measurable, budget, algorithm.schedule, noise)
-    start = time.perf_counter()
-    params, _ = run(algorithm, curator, seed)
-    elapsed = time.perf_counter() - start
-    return compare(workload, fractions(table, workload), algorithm.family.answers(params, workload)), elapsed
+    """True errors of a method's model, and its seconds."""
+    made = run_once(table, workload, method, settings, epsilon, seed)
+    return compare(workload, fractions(table, workload), made.answers(workload)), made.seconds
 
 
 Case = tuple[str, str, str, float, int]

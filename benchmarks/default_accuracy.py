@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
@@ -15,17 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import Case, fill, markdown, runs_in
+from benchmarks.common import Case, fill, markdown, run_once, runs_in
 from benchmarks.public_data import table_of
 from pointillist.algorithms import get_method
 from pointillist.data.neighbours import Relation
-from pointillist.data.sources import TableSource
 from pointillist.evaluation.errors import compare
 from pointillist.evaluation.report import fractions
-from pointillist.framework import run as run_loop
-from pointillist.privacy.budget import Budget
-from pointillist.privacy.curator import Curator
-from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.queries.marginals import all_kway, random_kway
 from pointillist.queries.workload import Workload
 from pointillist.release import draw_rows
@@ -68,19 +62,12 @@ def truth_of(name: str) -> np.ndarray:
 def run_case(case: Case) -> list[object]:
     """One run under seeded noise of the right size: errors of the model, and of as many rows as the table has."""
     name, relation, method_name, epsilon, seed = case
-    table, workload, method = table_of(name), workload_of(name), get_method(method_name)
-    algorithm = method.algorithm(workload, method.configure({}))
-    budget = Budget(epsilon, 1 / len(table) ** 2, Relation(relation))
-    noise, measurable = InsecureSeededNoise(seed), algorithm.measurable or workload
-    curator = Curator.for_schedule(TableSource(table), measurable, budget, algorithm.schedule, noise)
-    start = time.perf_counter()
-    params, log = run_loop(algorithm, curator, seed)
-    seconds = time.perf_counter() - start
-    rows = draw_rows(algorithm.family, params, table.schema, log.total, seed)
-    model, drawn = algorithm.family.answers(params, workload), fractions(rows, workload)
-    errors = [compare(workload, truth_of(name), answers) for answers in (model, drawn)]
+    table, workload = table_of(name), workload_of(name)
+    made = run_once(table, workload, method_name, {}, epsilon, seed, relation=Relation(relation))
+    rows = draw_rows(made.algorithm.family, made.params, table.schema, made.log.total, seed)
+    errors = [compare(workload, truth_of(name), a) for a in (made.answers(workload), fractions(rows, workload))]
     figures = [f"{value:.6g}" for e in errors for value in (e.max, e.rmse, e.tvd)]
-    return [*case, *figures, f"{seconds:.1f}", os.environ.get("POINTILLIST_MACHINE", "2 CPU cores")]
+    return [*case, *figures, f"{made.seconds:.1f}", os.environ.get("POINTILLIST_MACHINE", "2 CPU cores")]
 
 
 def mean_of(results: dict[Case, dict[str, str]], *key: object) -> tuple[dict[str, float], int]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import product
@@ -17,17 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import Case, fill, markdown, runs_in
+from benchmarks.common import Case, fill, markdown, run_once, runs_in
 from pointillist.algorithms import get_method
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Categorical, Schema
 from pointillist.data.sources import TableSource
 from pointillist.data.table import Table
 from pointillist.evaluation.errors import compare
-from pointillist.framework import run as run_loop
-from pointillist.privacy.budget import Budget
-from pointillist.privacy.curator import Curator
-from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.queries.marginals import all_kway, random_kway
 from pointillist.queries.workload import Workload
 
@@ -99,15 +94,10 @@ def run_case(case: Case) -> list[object]:
     table, method = table_of(private), get_method(name)
     workload = workload_of(private).regroup(method.grouping(None))
     beside = PublicTable.encode(table_of(public), table.schema) if public else None
-    algorithm = method.algorithm(workload, method.configure({}), beside)
-    budget, noise = Budget(epsilon, 1 / len(table) ** 2), InsecureSeededNoise(seed)
-    curator = Curator.for_schedule(TableSource(table), workload, budget, algorithm.schedule, noise)
-    start = time.perf_counter()
-    params, _ = run_loop(algorithm, curator, seed)
-    seconds = time.perf_counter() - start
-    errors = compare(workload, truth_of(private), algorithm.family.answers(params, workload))
+    made = run_once(table, workload, name, {}, epsilon, seed, beside)
+    errors = compare(workload, truth_of(private), made.answers(workload))
     figures = [f"{value:.6g}" for value in errors.to_dict().values()]
-    return [*case, *figures, f"{seconds:.1f}", os.environ.get("POINTILLIST_MACHINE", "2 CPU cores")]
+    return [*case, *figures, f"{made.seconds:.1f}", os.environ.get("POINTILLIST_MACHINE", "2 CPU cores")]
 
 
 def run() -> str:

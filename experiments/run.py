@@ -9,25 +9,20 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-import time
 from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
+from benchmarks.common import run_once
 from benchmarks.public_data import table_of as named_table
 
 from experiments.grid import KEYS, METRICS, Row, Run
 from pointillist.algorithms import get_method
 from pointillist.data.public import PublicTable
-from pointillist.data.sources import TableSource
 from pointillist.data.table import Table
 from pointillist.errors import PointillistError
 from pointillist.evaluation.errors import compare
 from pointillist.evaluation.report import fractions
-from pointillist.framework import run as run_loop
-from pointillist.privacy.budget import Budget
-from pointillist.privacy.curator import Curator
-from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.queries.marginals import parse_workload
 from pointillist.queries.workload import Workload
 from pointillist.release import versions
@@ -73,15 +68,9 @@ def measure(run: Run) -> dict[str, str]:
     method = get_method(run.method)
     workload = workload.regroup(method.grouping(run.grouping or None))
     beside = public_of(run.dataset, run.public) if run.public else None
-    algorithm = method.algorithm(workload, method.configure(run.settings), beside)
-    budget, noise = Budget(run.epsilon, 1 / len(table) ** 2), InsecureSeededNoise(run.seed)
-    measurable = algorithm.measurable or workload
-    curator = Curator.for_schedule(TableSource(table), measurable, budget, algorithm.schedule, noise)
-    start = time.perf_counter()
-    params, _ = run_loop(algorithm, curator, run.seed)
-    seconds = time.perf_counter() - start
-    errors = compare(workload, truth, algorithm.family.answers(params, workload)).to_dict()
-    return {name: f"{errors[name]:.6g}" for name in METRICS} | {"seconds": f"{seconds:.1f}"}
+    made = run_once(table, workload, run.method, run.settings, run.epsilon, run.seed, beside)
+    errors = compare(workload, truth, made.answers(workload)).to_dict()
+    return {name: f"{errors[name]:.6g}" for name in METRICS} | {"seconds": f"{made.seconds:.1f}"}
 
 
 def execute(run: Run) -> Row:
