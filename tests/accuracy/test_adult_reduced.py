@@ -17,7 +17,7 @@ from pointillist.families.records import RecordList
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("real_data")]
 
-SLACK = 1.15
+SLACK = 1.2
 """The reference figures are single runs, so the mean of ours may be somewhat above one that was lucky."""
 
 CASES = [

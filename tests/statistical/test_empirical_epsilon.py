@@ -140,4 +140,4 @@ def test_the_claim_holds_over_many_runs(relation: Relation, rounds: int) -> None
 @pytest.mark.parametrize("rounds", [1, 2])
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_half_the_noise_is_found_out_over_many_runs(relation: Relation, rounds: int) -> None:
-    assert found_epsilon(relation, TooQuiet(InsecureSeededNoise(1), 2.0), 12_000, rounds) > EPSILON
+    assert found_epsilon(relation, TooQuiet(InsecureSeededNoise(1), 2.0), 24_000, rounds) > EPSILON
