@@ -11,7 +11,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 STEPS = (
     ("plan", "which marginals,\nhow much noise:\npublic facts only", "#cfe3f5"),
-    ("measure", "each of them once,\nGaussian noise,\nexact account", "#fde3c0"),
+    ("measure", "each of them once,\nGaussian noise,\ntight account", "#fde3c0"),
     ("fit", "relaxed rows:\nchi-square, shrunken\nby the known noise", "#d5efd2"),
     ("draw", "stratified rows:\nthe synthetic\ntable", "#e3daf3"),
 )
