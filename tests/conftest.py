@@ -6,8 +6,10 @@ import os
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from pointillist import synthesis
 from pointillist.privacy.ledger import Entry, Ledger
 
 os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
@@ -43,3 +45,25 @@ def charges(monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
 
     monkeypatch.setattr(Ledger, "charge", spy)
     return found
+
+
+class Blind:
+    """Noise that never looks at what it is given."""
+
+    description = "blind"
+    private = False
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def add_gaussian(self, counts: np.ndarray, rho: float, sensitivity_squared: int) -> np.ndarray:
+        return self._rng.integers(100, size=counts.shape)
+
+    def select(self, scores: np.ndarray, rho: float, sensitivity: int) -> int:
+        return int(self._rng.integers(len(scores)))
+
+
+@pytest.fixture
+def blind_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seeded runs get noise that ignores the data: what comes out cannot depend on the table but through noise."""
+    monkeypatch.setattr(synthesis, "InsecureSeededNoise", Blind)

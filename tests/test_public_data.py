@@ -204,28 +204,11 @@ def test_the_private_table_is_no_public_one(kind: str, method: str | None, charg
 # --- nothing private but through the noise
 
 
-class Blind:
-    """Noise that never looks at what it is given."""
-
-    description = "blind"
-    private = False
-
-    def __init__(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
-
-    def add_gaussian(self, counts: np.ndarray, rho: float, sensitivity_squared: int) -> np.ndarray:
-        return self._rng.integers(30, size=counts.shape)
-
-    def select(self, scores: np.ndarray, rho: float, sensitivity: int) -> int:
-        return int(self._rng.integers(len(scores)))
-
-
 @pytest.mark.parametrize("method", ["auto", *SETTINGS])
 def test_releases_of_different_tables_are_identical_where_the_noise_is_blind(
-    method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, blind_noise: None
 ) -> None:
     """Rows, model, transcript, ledger and specification depend on the private table through the noise alone."""
-    monkeypatch.setattr(synthesis, "InsecureSeededNoise", Blind)
     monkeypatch.setenv("POINTILLIST_CACHE", "")
     contents = []
     for seed in (0, 7):

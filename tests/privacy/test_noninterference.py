@@ -17,23 +17,9 @@ from pointillist.data.schema import Categorical, Schema
 from pointillist.data.table import Table
 from pointillist.release import Release
 
+pytestmark = pytest.mark.usefixtures("blind_noise")
+
 SCHEMA = Schema(tuple(Categorical(name, tuple(str(v) for v in range(k))) for name, k in (("a", 2), ("b", 3), ("c", 4))))
-
-
-class Blind:
-    """Noise that never looks at what it is given."""
-
-    description = "blind"
-    private = False
-
-    def __init__(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
-
-    def add_gaussian(self, counts: np.ndarray, rho: float, sensitivity_squared: int) -> np.ndarray:
-        return self._rng.integers(100, size=counts.shape)
-
-    def select(self, scores: np.ndarray, rho: float, sensitivity: int) -> int:
-        return int(self._rng.integers(len(scores)))
 
 
 def table(rows: int, seed: int) -> Table:
@@ -41,8 +27,7 @@ def table(rows: int, seed: int) -> Table:
     return Table(SCHEMA, tuple(rng.integers(size, size=rows) for size in SCHEMA.domain.sizes))
 
 
-def release(monkeypatch: pytest.MonkeyPatch, data: Table, relation: str, **options: Any) -> Release:
-    monkeypatch.setattr(synthesis, "InsecureSeededNoise", Blind)
+def release(data: Table, relation: str, **options: Any) -> Release:
     delta = 1e-6 if relation == "add-remove" else None
     options = {"epsilon": 2.0} | options
     return synthesis.synthesize(data, delta=delta, relation=relation, insecure_noise_seed=3, seed=5, **options)
@@ -66,11 +51,11 @@ def folder_bytes(made: Release, folder: Path) -> dict[str, Any]:
     ("relation", "sizes"), [("replace", (60, 60)), ("add-remove", (60, 61)), ("add-remove", (20, 5_000))]
 )
 def test_releases_of_different_tables_are_identical(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, relation: str, sizes: tuple[int, int], workload: str, group: str
+    tmp_path: Path, relation: str, sizes: tuple[int, int], workload: str, group: str
 ) -> None:
     folders = []
     for seed, rows in enumerate(sizes):
-        made = release(monkeypatch, table(rows, seed), relation, workload=workload, group=group, settings={"rounds": 2})
+        made = release(table(rows, seed), relation, workload=workload, group=group, settings={"rounds": 2})
         folders.append(folder_bytes(made, tmp_path / str(seed)))
     assert folders[0] == folders[1]
     assert {"synthetic.csv", "synthetic.parquet", "release.json", "model.npz", "transcript.npz"} == set(folders[0])
@@ -80,31 +65,29 @@ def test_releases_of_different_tables_are_identical(
 @pytest.mark.parametrize("epsilon", [0.3, 30.0])
 @pytest.mark.parametrize(("relation", "sizes"), [("replace", (60, 60)), ("add-remove", (1, 5_000))])
 def test_releases_of_the_default_are_identical_in_either_account(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, relation: str, sizes: tuple[int, int], epsilon: float, method: str
+    tmp_path: Path, relation: str, sizes: tuple[int, int], epsilon: float, method: str
 ) -> None:
     settings = {"rows": 4, "t_max": 2}
     folders = []
     for seed, rows in enumerate(sizes):
         data = table(rows, seed)
-        made = release(
-            monkeypatch, data, relation, epsilon=epsilon, workload="marginals:2", method=method, settings=settings
-        )
+        made = release(data, relation, epsilon=epsilon, workload="marginals:2", method=method, settings=settings)
         assert made.spec["privacy"]["accounting"] == ("Gaussian" if epsilon == 0.3 else "zCDP")
         folders.append(folder_bytes(made, tmp_path / str(seed)))
     assert folders[0] == folders[1]
 
 
-def test_the_smallest_tables_are_treated_alike_where_n_is_private(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_smallest_tables_are_treated_alike_where_n_is_private() -> None:
     """One row more must not decide whether there is a release at all."""
     options: dict[str, Any] = {"workload": "marginals:2", "settings": {"rounds": 2}}
-    specs = [release(monkeypatch, table(rows, 0), "add-remove", **options).spec for rows in (1, 2)]
+    specs = [release(table(rows, 0), "add-remove", **options).spec for rows in (1, 2)]
     assert specs[0] == specs[1]
 
 
-def test_n_is_the_only_thing_that_replace_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_n_is_the_only_thing_that_replace_tells() -> None:
     """The comparison is able to fail: n is public under replace, so tables of different sizes are told apart."""
     options: dict[str, Any] = {"workload": "marginals:2", "settings": {"rounds": 2}}
-    first, second = (release(monkeypatch, table(rows, 0), "replace", **options).spec for rows in (60, 61))
+    first, second = (release(table(rows, 0), "replace", **options).spec for rows in (60, 61))
     assert first["total"] == 60
     assert second["total"] == 61
     assert first != second

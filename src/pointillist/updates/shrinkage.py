@@ -62,8 +62,6 @@ MOST_DESCENTS = 10
 """A fit descends no more often than that."""
 LEAST_SHARE = 1e-6
 """No value's estimated share is taken to be smaller at the start: a logit must be finite."""
-
-
 KAPPA = 0.3
 """How much the public cells count: see above."""
 MOST_WEIGHT = 100.0
@@ -194,7 +192,7 @@ class Prior:
         scale, constant = nonnegative(gram, moments)
         # In these units the rows have the variance 2. What is within two standard errors of 0 is taken for 0.
         scale, constant = (
-            found if found > 2 * np.sqrt(2 / own) else 0.0
+            found if found * np.sqrt(own) > 2 * np.sqrt(2) else 0.0
             for found, own in zip((scale, constant), np.diag(gram), strict=True)
         )
         scale = max(scale, 1 / public.rows)
