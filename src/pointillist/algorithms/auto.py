@@ -45,6 +45,9 @@ FIRST_SHARE, ALPHA = 0.7, 0.25
 """With adaptive rounds: the share of rho of the first measurement, and the split of what the later ones have: a tenth
 for selecting."""
 
+RAMP = 0.4
+"""The penalty rises over this share of the steps: strong ties form before it is there, and outlast it."""
+
 
 @dataclass(frozen=True)
 class Parameters:
@@ -124,7 +127,7 @@ def build(workload: Workload, parameters: Parameters, public: PublicTable | None
         Relaxed(SoftmaxRows(workload.domain, rows, parameters.spread))
         for rows in (parameters.rows * parameters.fits, parameters.rows)
     )
-    settings = Settings(steps=parameters.t_max, learning_rate=parameters.learning_rate, cosine=True, penalised=True)
+    settings = Settings(steps=parameters.t_max, learning_rate=parameters.learning_rate, cosine=True, penalised=RAMP)
     measurable, asked = closure(workload), len(workload.marginals)
     schedule: Schedule = MeasureOnce(measurable, asked, parameters.most_noise)
     rule: ScoreRule = MaxError()

@@ -29,6 +29,9 @@ __all__ = ["Descent", "Settings", "combined", "spread_of"]
 MOST_ACTIVE = 100
 """The threshold loss looks at no more than so many of the largest errors."""
 
+HALFWAY = 0.3
+"""c in the spread of rows: from about there on, more of it in the same value costs less."""
+
 MOST_PROGRAMS = 4
 """A process keeps the compiled programs of so many models, workloads and settings: those used last."""
 
@@ -42,7 +45,8 @@ class Settings:
     over single queries, or the mean over the cells of whole marginals in units of their noise variance.
     ``patience``: end after so many steps without a smaller loss, and keep the best parameters (0: never).
     ``tolerance``: end at this loss.
-    ``penalised``: by marginal, add data["penalty"] times the spread of the rows (:func:`spread_of`) to the loss.
+    ``penalised``: by marginal, add data["penalty"] times the spread of the rows (:func:`spread_of`) to the loss; it
+    rises from 0 to its full weight over this share of the steps.
     """
 
     steps: int
@@ -52,7 +56,7 @@ class Settings:
     patience: int = 0
     tolerance: float = 0.0
     resample: bool = False
-    penalised: bool = False
+    penalised: float | None = None
 
     def __post_init__(self) -> None:
         check(self.steps >= 1, "t_max", self.steps, "must be at least 1", "give for example 100")
@@ -96,7 +100,7 @@ class Descent:
         params, stats = self._program.descend(params, data, key, np.float32(memory))
         loss, steps, memory = float(stats["loss"]), int(stats["steps"]), float(stats["mean"])
         log.notes[-1].update(loss=loss, steps=steps)
-        if self.settings.penalised:
+        if self.settings.penalised is not None:
             log.notes[-1]["spread"] = float(stats["spread"])
         if not np.isfinite(loss):
             raise InputError("loss", loss, "must stay finite", "use a smaller learning_rate")
@@ -166,15 +170,16 @@ class _Program:
         noise = {NOISE: params[NOISE]} if NOISE in params else {}
         trained = {name: value for name, value in params.items() if name != NOISE}
 
-        def loss_of(trained: Params, noise: Params, gamma: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def loss_of(trained: Params, noise: Params, gamma: jax.Array, steps: jax.Array) -> tuple[jax.Array, jax.Array]:
             errors = self._errors(trained | noise, data)
             if settings.threshold:
                 return _threshold_loss(errors[0], gamma)
             weights = [data["weights"]] if self.plan is None else self.plan.split(data["weights"])
             squared = [jnp.sum(w * e * e) for w, e in zip(weights, errors, strict=True)]
             loss = sum(squared[1:], squared[0])
-            if settings.penalised:
-                loss = loss + data["penalty"] * spread_of(model.probabilities(trained | noise))
+            if settings.penalised is not None:
+                share = jnp.minimum(1.0, steps.astype(jnp.float32) / max(1.0, settings.penalised * settings.steps))
+                loss = loss + share * data["penalty"] * spread_of(model.probabilities(trained | noise))
             return loss, jnp.float32(jnp.inf)
 
         if settings.threshold:
@@ -188,7 +193,7 @@ class _Program:
                 key, draw = jax.random.split(key)
                 noise = {NOISE: jax.random.normal(draw, noise[NOISE].shape)}
             value_and_grad = jax.value_and_grad(loss_of, has_aux=True)
-            (loss, largest), gradient = value_and_grad(state["trained"], noise, gamma)
+            (loss, largest), gradient = value_and_grad(state["trained"], noise, gamma, state["steps"])
             done = (largest < gamma) if settings.threshold else (loss < settings.tolerance)
             done = done & (state["steps"] > 0)  # every round takes one step
             with jax.numpy_dtype_promotion("standard"):  # optax raises floats to the power of its step counter
@@ -216,7 +221,7 @@ class _Program:
         }  # fmt: skip
         end = jax.lax.while_loop(lambda s: (s["steps"] < settings.steps) & ~s["done"], step, start)
         last = {"loss": end["loss"], "steps": end["steps"], "mean": mean}
-        if settings.penalised:
+        if settings.penalised is not None:
             last["spread"] = spread_of(model.probabilities(end["trained"] | end["noise"]))
         if settings.patience:
             return end["kept"] | end["noise"], last | {
@@ -247,14 +252,19 @@ def combined(log: Log) -> tuple[np.ndarray, np.ndarray]:
 
 
 def spread_of(rows: jax.Array) -> jax.Array:
-    """How far the rows lie from their mean m: (1/B) sum_b sum_j (p_bj - m_j)^2 / sqrt(m_j + 1e-4).
+    """How far the rows lie from their mean m, where much of it in one value counts less than a little in many:
 
-    Where it is 0 all rows are the same product distribution: no attribute tells anything of another.
+        sum_j g_j c log(1 + v_j / c),    v_j = (1/B) sum_b (p_bj - m_j)^2 / (m_j (1 - m_j)),    c = 0.3,
+
+    with g_j = sqrt(m_j) (1 - m_j). v_j is between 0, where all rows have the same share of the value, and 1, where each
+    row has it surely or never. Where all are 0, no attribute tells anything of another.
     """
     import jax.numpy as jnp
 
-    mean = rows.mean(axis=0, keepdims=True)
-    return jnp.sum((rows - mean) ** 2 / jnp.sqrt(mean + 1e-4)) / rows.shape[0]
+    mean = rows.mean(axis=0)
+    largest = mean * (1 - mean) + 1e-6
+    shares = jnp.var(rows, axis=0) / largest
+    return jnp.sum(largest / jnp.sqrt(mean + 1e-4) * HALFWAY * jnp.log1p(shares / HALFWAY))
 
 
 def _threshold_loss(errors: jax.Array, gamma: jax.Array) -> tuple[jax.Array, jax.Array]:

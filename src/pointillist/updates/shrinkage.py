@@ -3,26 +3,29 @@
 The rows p_1 .. p_B minimise, with noisy fractions y_c of the standard deviation sigma_c,
 
     1/2 sum over measured cells c of (q_c(p) - y_c)^2 / sigma_c^2
-        + lambda (1/B) sum_b sum_j (p_bj - m_j)^2 / sqrt(m_j + 1e-4),        m = the mean row,
+        + lambda sum_j g_j c log(1 + v_j / c),        g_j = sqrt(m_j) (1 - m_j),  c = 0.3,
 
-by Adam, from the product of the estimated one-way marginals and small random differences. It descends again, from
+where m is the mean row and v_j, between 0 and 1, the variance of p_bj over the rows b as a share of m_j (1 - m_j), by
+Adam, from the product of the estimated one-way marginals and small random differences. It descends again, from
 where it is, while the mean of (q_c - y_c)^2 / sigma_c^2 is clearly above 1, so that the residual is larger than the
 noise, and the last descent still lowered the whole by one percent. The model is the mixture of several such fits, which
 differ in their starts: what they have of the noise is not the same in all, and averages out in part.
 
 The first term alone follows the noise. The second is 0 for a product of marginals and grows with all that ties
-attributes together; the less noise, the less it counts beside the first: lambda = s * 9 sigma^(-0.6), with sigma the
-noise (as a fraction) that the workload's marginals have, or would have if all were measured alike. With s = 1 this came
-out best on tables that are not used to report.
+attributes together. The logarithm is for values that are tied strongly, as where one column repeats another: what a
+square would take from them is the largest error by far. The penalty rises from 0 during the first steps, so that such
+ties are there before it is. The less noise, the less it counts beside the first: lambda = s * 18 sigma^(-0.6), with
+sigma the noise (as a fraction) that the workload's marginals have, or would have if all were measured alike. s between
+1 and 1.5 came out best on tables that are not used to report.
 
 How strongly attributes are tied differs from table to table, so s is tried by splitting the noise. Draw z with the
 known variance sigma_c^2 of the noise; then y + tau z and y - z / tau have independent noise, of 1 + tau^2 and
 1 + tau^-2 times that variance. A fit f to the first is judged by its distance sum_c (f_c - (y - z / tau)_c)^2 /
-sigma_c^2 to the second; the difference of two such distances has the standard error
+sigma_c^2 to the second; the difference of two such distances, of fits f and g, has the standard error
 sqrt(4 (1 + tau^-2) sum_c (f_c - g_c)^2 / sigma_c^2). tau = 0.7 leaves the first not much noisier than y itself, so that
-what is best for it is best for y. From s = 1 on, s falls by threes, down to 1/81, as long as that is better by two
-standard errors, or else rises to 3 if that is. All of this uses nothing but the noisy values: it is post-processing,
-and z, which protects nothing, may come from any generator.
+what is best for it is best for y. From s = 1 on, s rises to 1.5, and then by factors of 1.5^2, as long as the distance
+gets smaller, or else falls in the same way, down to 1.5^-11. All of this uses nothing but the noisy values: it is
+post-processing, and z, which protects nothing, may come from any generator.
 
 A *public table* with the fractions x_c is a prior beside the measurements: each of its cells counts as a measurement
 of x_c with the variance v_c / kappa, v_c = a x_c (1 - x_c) + b. How far the two tables are apart is measured:
@@ -32,7 +35,7 @@ least 1 / m, the sampling noise of m public rows, and b at least a^2 / 2: a publ
 that little of a cell which it does not have.
 kappa = 0.3, since the same distance comes back in many overlapping marginals, where the noise is new in each. Whether
 the public table is used at all is again decided by splitting the noise: only if the fit with it is better by a
-standard error; less than for s, since a table that is far away has large variances and does little harm. With it,
+standard error: a table that is far away has large variances and does little harm. With it,
 marginals that were not measured are fitted to the public table, too.
 """
 
@@ -54,8 +57,9 @@ from pointillist.updates.descent import Descent, Settings, combined
 
 __all__ = ["Prior", "ShrunkenFit", "one_way"]
 
-LAMBDA, POWER = 9.0, 0.6
-LEAST_STRENGTH = 0.03
+LAMBDA, POWER = 18.0, 0.6
+FACTOR, MOST_UP, MOST_DOWN = 1.5, 5, 11
+"""How s is tried: by powers of this factor, up to this one and down to that one."""
 TAU = 0.7
 """How the noise is split: see above."""
 MOST_DESCENTS = 10
@@ -147,12 +151,15 @@ class ShrunkenFit:
     def choose(self, rng: np.random.Generator, problem: Problem) -> float:
         """s, by how well fits to one part of the split noise foretell the other."""
         split = Split(self, rng, problem)
-        strength, best = 1.0, split.answers(1.0, 0.0)
-        while strength > LEAST_STRENGTH and split.closer(new := split.answers(strength / 3, 0.0), best):
-            strength, best = strength / 3, new
-        if strength == 1.0 and split.closer(split.answers(3.0, 0.0), best):
-            strength = 3.0
-        return strength
+        power, best = 0, split.answers(1.0, 0.0)
+        for sign, most in ((1, MOST_UP), (-1, MOST_DOWN)):
+            while abs(power) < most and power * sign >= 0:
+                step = power + sign * (2 if power else 1)
+                new = split.answers(FACTOR**step, 0.0)
+                if not split.closer(new, best, 0.0):
+                    break
+                power, best = step, new
+        return float(FACTOR**power)
 
     def trust(self, rng: np.random.Generator, problem: Problem, strength: float) -> float:
         """The weight of the public table: kappa or 0."""
@@ -245,7 +252,7 @@ class Split:
         params = self._update.fit(np.random.default_rng(self._seed), self._problem, strength, weight)
         return self._update.family.answers(params, self._problem.log.workload)
 
-    def closer(self, new: np.ndarray, old: np.ndarray, errors: float = 2.0) -> bool:
+    def closer(self, new: np.ndarray, old: np.ndarray, errors: float) -> bool:
         """Whether the new answers are closer to the second part than the old ones, by so many standard errors."""
         gain = np.sum(self._precision * ((old - self._held_out) ** 2 - (new - self._held_out) ** 2))
         return bool(gain > errors * np.sqrt(4 * (1 + TAU**-2) * np.sum(self._precision * (new - old) ** 2)))
