@@ -151,6 +151,33 @@ def test_more_budget_is_better_and_ties_are_kept() -> None:
     assert errors[-1] < 0.1 * independent_columns(table, all_kway(table.domain, 3)).rmse
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_strong_tie_of_rare_values_outlasts_the_shrinkage(seed: int) -> None:
+    """Two columns have their last value in the same 6 % of the rows, and nothing else in common."""
+    rng = np.random.default_rng(0)
+    codes = [rng.integers(7, size=30_000) for _ in range(4)]
+    both = rng.random(30_000) < 0.06
+    for column in codes[:2]:
+        column[both] = 7
+    table = Table(Schema(tuple(Categorical(name, tuple(range(8))) for name in "abcd")), tuple(codes))
+    method = get_method("auto")
+    algorithm = method.algorithm(all_kway(table.domain, 3), method.configure({}))
+    assert algorithm.measurable is not None
+    curator = Curator.for_schedule(
+        TableSource(table), algorithm.measurable, Budget(0.2, 1e-9), algorithm.schedule, InsecureSeededNoise(seed)
+    )
+    params, _ = run(algorithm, curator, 0)
+    pair = Workload(table.domain, ((0, 1),))
+    assert algorithm.family.answers(params, pair)[-1] > 0.5 * fractions(table, pair)[-1]
+
+
+def test_the_strength_follows_how_strongly_the_columns_are_tied() -> None:
+    """Both tables have the same one-way marginals and the same noise."""
+    strengths = [learn(table, 0.1)[1].notes[-1]["strength"] for table in (chain(3000), shuffled(chain(3000)))]
+    assert strengths[0] < 0.5
+    assert strengths[1] >= 1.0
+
+
 @pytest.mark.parametrize("relation", list(Relation))
 def test_a_release_of_the_default(relation: Relation, tmp_path: object) -> None:
     table = chain(1000)

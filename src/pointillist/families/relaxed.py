@@ -32,6 +32,9 @@ CHUNK = 1 << 16  # rows drawn at a time
 COMPILER_OPTIONS: dict[str, dict[str, Any]] = {"gpu": {"xla_gpu_enable_triton_gemm": False}}
 """By backend. On a GPU, trying out Triton kernels took most of the compilation (see gem_speed_h200.md)."""
 
+UNTUNED_OPTIONS: dict[str, dict[str, Any]] = {"gpu": COMPILER_OPTIONS["gpu"] | {"xla_gpu_autotune_level": 0}}
+"""For what runs shortly: the compiler takes the first kernel that will do, and does not time others."""
+
 
 class Model(Protocol):
     """Parameters to rows."""
@@ -137,11 +140,11 @@ class Relaxed:
         return {name: jnp.asarray(arrays[name]) for name in arrays}
 
 
-def compiler_options() -> dict[str, Any] | None:
-    """Options for this machine's backend."""
+def compiler_options(tuned: bool = True) -> dict[str, Any] | None:
+    """Options for this machine's backend; ``tuned`` spends some seconds of compilation on faster kernels."""
     import jax
 
-    return COMPILER_OPTIONS.get(jax.default_backend())
+    return (COMPILER_OPTIONS if tuned else UNTUNED_OPTIONS).get(jax.default_backend())
 
 
 @lru_cache(maxsize=16)
@@ -158,4 +161,4 @@ def _answering(model: Model, marginals: tuple[tuple[int, ...], ...]) -> tuple[Pl
         with jax.default_matmul_precision("highest"):  # a GPU would round factors to 10 bits
             return jnp.concatenate([matrix.ravel() for matrix in plan.answers(model.probabilities(params))])
 
-    return plan, jax.jit(answer, compiler_options=compiler_options())
+    return plan, jax.jit(answer, compiler_options=compiler_options(tuned=False))

@@ -144,7 +144,8 @@ class _Program:
         self.settings = settings
         self.plan: Plan | None = family.plan(workload) if workload.grouping is Grouping.MARGINAL else None
         self.traces = 0
-        self.descend = jax.jit(self._descend, donate_argnums=0, compiler_options=compiler_options())
+        options = compiler_options(tuned=settings.penalised is None)  # a shrunken fit is over in a second
+        self.descend = jax.jit(self._descend, donate_argnums=0, compiler_options=options)
 
     def _errors(self, params: Params, data: dict[str, Any]) -> list[jax.Array]:
         from pointillist.queries.relaxed import query_answers

@@ -6,10 +6,11 @@ The rows p_1 .. p_B minimise, with noisy fractions y_c of the standard deviation
         + lambda sum_j g_j c log(1 + v_j / c),        g_j = sqrt(m_j) (1 - m_j),  c = 0.3,
 
 where m is the mean row and v_j, between 0 and 1, the variance of p_bj over the rows b as a share of m_j (1 - m_j), by
-Adam, from the product of the estimated one-way marginals and small random differences. It descends again, from
-where it is, while the mean of (q_c - y_c)^2 / sigma_c^2 is clearly above 1, so that the residual is larger than the
-noise, and the last descent still lowered the whole by one percent. The model is the mixture of several such fits, which
-differ in their starts: what they have of the noise is not the same in all, and averages out in part.
+Adam, from the product of the estimated one-way marginals and small random differences. It descends again, from where it
+is, while the mean of (q_c - y_c)^2 / sigma_c^2 is clearly above 1, so that the residual is larger than the noise, and
+the last descent still lowered the whole by one percent; and as often as it was of use in a trial (see below). The model
+is the mixture of several such fits, which differ in their starts: what they have of the noise is not the same in all,
+and averages out in part.
 
 The first term alone follows the noise. The second is 0 for a product of marginals and grows with all that ties
 attributes together. The logarithm is for values that are tied strongly, as where one column repeats another: what a
@@ -24,8 +25,10 @@ known variance sigma_c^2 of the noise; then y + tau z and y - z / tau have indep
 sigma_c^2 to the second; the difference of two such distances, of fits f and g, has the standard error
 sqrt(4 (1 + tau^-2) sum_c (f_c - g_c)^2 / sigma_c^2). tau = 0.7 leaves the first not much noisier than y itself, so that
 what is best for it is best for y. From s = 1 on, s rises to 1.5, and then by factors of 1.5^2, as long as the distance
-gets smaller, or else falls in the same way, down to 1.5^-11. All of this uses nothing but the noisy values: it is
-post-processing, and z, which protects nothing, may come from any generator.
+gets smaller, or else falls in the same way, down to 1.5^-11. The fit with the s that was found then descends again as
+long as that makes the distance smaller by two standard errors, up to three times in all: a wide table may need it. All
+of this uses nothing but the noisy values: it is post-processing, and z, which protects nothing, may come from any
+generator.
 
 A *public table* with the fractions x_c is a prior beside the measurements: each of its cells counts as a measurement
 of x_c with the variance v_c / kappa, v_c = a x_c (1 - x_c) + b. How far the two tables are apart is measured:
@@ -41,7 +44,7 @@ marginals that were not measured are fitted to the public table, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,6 +67,8 @@ TAU = 0.7
 """How the noise is split: see above."""
 MOST_DESCENTS = 10
 """A fit descends no more often than that."""
+MOST_USEFUL = 3
+"""And no more often than that where its residual looks like noise already."""
 LEAST_SHARE = 1e-6
 """No value's estimated share is taken to be smaller at the start: a logit must be finite."""
 KAPPA = 0.3
@@ -71,10 +76,22 @@ KAPPA = 0.3
 MOST_WEIGHT = 100.0
 """No public cell counts for more than so many measured ones: the descent would not converge."""
 
+Descents = Iterator[tuple[Params, float, bool]]
+"""After each descent: the rows, the loss, and whether the residual looks like noise or the loss falls no more."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is decided by splitting the noise: s, the weight of the public table, and the least number of descents."""
+
+    strength: float
+    weight: float = 0.0
+    descents: int = 1
+
 
 @dataclass(frozen=True)
 class ShrunkenFit:
-    """The update. Memory: the strength s and the weight of the public table, once they are chosen.
+    """The update. Memory: what was chosen, once it is.
 
     ``family`` has the rows of one fit, ``fits`` is their number. ``asked`` is the number of the workload's marginals,
     which come first in what may be measured; ``strength`` is s, or None to choose it. ``whole`` fits over all that may
@@ -93,20 +110,18 @@ class ShrunkenFit:
         return None
 
     def __call__(
-        self, rng: np.random.Generator, params: Params, memory: tuple[float, float] | None, log: Log
-    ) -> tuple[Params, tuple[float, float]]:
+        self, rng: np.random.Generator, params: Params, memory: Choice | None, log: Log
+    ) -> tuple[Params, Choice]:
         import jax.numpy as jnp
 
         problem = self.problem(log)
         starts = rng.spawn(self.fits)  # which do not depend on what is tried out below
-        if memory is None:
-            strength = self.choose(rng, problem) if self.strength is None else self.strength
-            memory = strength, 0.0 if problem.prior is None else self.trust(rng, problem, strength)
-        parts = [self.fit(start, problem, *memory) for start in starts]
-        log.notes[-1].update(problem.log.notes[-1], strength=memory[0])
+        choice = memory or self.choose(rng, problem)
+        parts = [self.fit(start, problem, choice) for start in starts]
+        log.notes[-1].update(problem.log.notes[-1], strength=choice.strength, descents=choice.descents)
         if self.public is not None:
-            log.notes[-1]["public"] = memory[1]
-        return {name: jnp.concatenate([part[name] for part in parts]) for name in params}, memory
+            log.notes[-1]["public"] = choice.weight
+        return {name: jnp.concatenate([part[name] for part in parts]) for name in params}, choice
 
     def problem(self, log: Log) -> Problem:
         """What is to be fitted: the measured marginals and, with a public table, those of the workload that it has."""
@@ -119,52 +134,54 @@ class ShrunkenFit:
         problem = Problem(log, targets, precision, float(np.sqrt(self.asked / spent)), frozenset(beside))
         return problem if self.public is None else replace(problem, prior=Prior.of(self.public, problem))
 
-    def fit(self, rng: np.random.Generator, problem: Problem, strength: float, weight: float) -> Params:
-        """One fit: the family's random rows, moved to the one-way marginals, descend to the targets."""
+    def fit(self, rng: np.random.Generator, problem: Problem, choice: Choice) -> Params:
+        """One fit: the best of its descents."""
+        return settled(self.descents(rng, problem, choice), choice.descents)[0]
+
+    def descents(self, rng: np.random.Generator, problem: Problem, choice: Choice) -> Descents:
+        """The family's random rows, moved to the one-way marginals, descend to the targets, again and again."""
         import jax
         import jax.numpy as jnp
 
         workload, cells = problem.log.workload, int(np.count_nonzero(problem.precision))
-        targets, precision = problem.with_public(weight)
+        targets, precision = problem.with_public(choice.weight)
         base = np.log(np.maximum(np.concatenate(one_way(workload, targets, precision)), LEAST_SHARE))
         params = self.family.init(rng)
         params = params | {"logits": params["logits"] + jnp.asarray(base, jnp.float32)[None, :]}
         descent = Descent(self.family, workload, self.settings)
-        penalty = 2 * strength * LAMBDA * problem.sigma**-POWER / cells
+        penalty = 2 * choice.strength * LAMBDA * problem.sigma**-POWER / cells
         data: dict[str, Any] = descent.cells_data(targets, precision, cells) | {"penalty": np.float32(penalty)}
-        notes, best = problem.log.notes[-1], np.inf
-        kept = params
+        notes, least = problem.log.notes[-1], np.inf
         for _ in range(MOST_DESCENTS):
             # The descent consumes what it starts from.
             params, _ = descent.fit(rng, jax.tree.map(jnp.copy, params), data, -1.0, problem.log)
-            stalled = notes["loss"] > 0.99 * best
-            if notes["loss"] < best:
-                kept, best = params, notes["loss"]
+            stalled = notes["loss"] > 0.99 * least
+            least = min(least, notes["loss"])
             residual = notes["loss"] - penalty * notes["spread"]
-            if weight:  # then the loss is also that of the public cells
+            if choice.weight:  # then the loss is also that of the public cells
                 answers = self.family.answers(params, workload)
                 residual = float(np.sum(problem.precision * (answers - problem.targets) ** 2)) / cells
-            if stalled or residual <= 1 + 2 * np.sqrt(2 / cells):
-                break
-        return kept
+            yield params, notes["loss"], stalled or residual <= 1 + 2 * np.sqrt(2 / cells)
 
-    def choose(self, rng: np.random.Generator, problem: Problem) -> float:
-        """s, by how well fits to one part of the split noise foretell the other."""
-        split = Split(self, rng, problem)
-        power, best = 0, split.answers(1.0, 0.0)
-        for sign, most in ((1, MOST_UP), (-1, MOST_DOWN)):
-            while abs(power) < most and power * sign >= 0:
-                step = power + sign * (2 if power else 1)
-                new = split.answers(FACTOR**step, 0.0)
-                if not split.closer(new, best, 0.0):
-                    break
-                power, best = step, new
-        return float(FACTOR**power)
-
-    def trust(self, rng: np.random.Generator, problem: Problem, strength: float) -> float:
-        """The weight of the public table: kappa or 0."""
-        split = Split(self, rng, problem)
-        return KAPPA if split.closer(split.answers(strength, KAPPA), split.answers(strength, 0.0), 1.0) else 0.0
+    def choose(self, rng: np.random.Generator, problem: Problem) -> Choice:
+        """By how well fits to one part of the split noise foretell the other."""
+        choice = Choice(1.0 if self.strength is None else self.strength)
+        if self.strength is None:
+            split = Split(self, rng, problem)
+            best, power = split.trial(choice), 0
+            for sign, most in ((1, MOST_UP), (-1, MOST_DOWN)):
+                while abs(power) < most and power * sign >= 0:
+                    step = power + sign * (2 if power else 1)
+                    new = split.trial(Choice(float(FACTOR**step)))
+                    if not split.closer(new.answers, best.answers, 0.0):
+                        break
+                    best, power = new, step
+            choice = split.enough(best)
+        if problem.prior is not None:
+            split = Split(self, rng, problem)
+            with_public, without = split.trial(replace(choice, weight=KAPPA)), split.trial(choice)
+            choice = (with_public if split.closer(with_public.answers, without.answers, 1.0) else without).choice
+        return choice
 
 
 @dataclass(frozen=True)
@@ -229,6 +246,16 @@ class Problem:
         return np.divide(sums, precision, out=np.zeros_like(sums), where=precision > 0), precision
 
 
+@dataclass(frozen=True)
+class Trial:
+    """A fit to the first part of the split noise: its answers, how often it descended, and its further descents."""
+
+    choice: Choice
+    answers: np.ndarray
+    count: int
+    further: Descents
+
+
 class Split:
     """The noise, split in two: fits to the first part are judged by the second."""
 
@@ -247,15 +274,44 @@ class Split:
             self._problem = replace(self._problem, prior=Prior.of(update.public, self._problem))  # from its own noise
         self._seed = int(rng.integers(2**31))
 
-    def answers(self, strength: float, weight: float) -> np.ndarray:
-        """The answers of a fit to the first part."""
-        params = self._update.fit(np.random.default_rng(self._seed), self._problem, strength, weight)
+    def trial(self, choice: Choice) -> Trial:
+        """A fit to the first part."""
+        descents = self._update.descents(np.random.default_rng(self._seed), self._problem, choice)
+        params, count = settled(descents, choice.descents)
+        return Trial(choice, self._answers(params), count, descents)
+
+    def enough(self, trial: Trial) -> Choice:
+        """The choice with as many descents as are of use."""
+        best, count = trial.answers, trial.count
+        for params, _, _ in trial.further if count < MOST_USEFUL else ():
+            new = self._answers(params)
+            if not self.closer(new, best, 2.0):
+                break
+            best, count = new, count + 1
+            if count >= MOST_USEFUL:
+                break
+        return replace(trial.choice, descents=min(count, MOST_USEFUL))
+
+    def _answers(self, params: Params) -> np.ndarray:
         return self._update.family.answers(params, self._problem.log.workload)
 
     def closer(self, new: np.ndarray, old: np.ndarray, errors: float) -> bool:
         """Whether the new answers are closer to the second part than the old ones, by so many standard errors."""
         gain = np.sum(self._precision * ((old - self._held_out) ** 2 - (new - self._held_out) ** 2))
         return bool(gain > errors * np.sqrt(4 * (1 + TAU**-2) * np.sum(self._precision * (new - old) ** 2)))
+
+
+def settled(descents: Descents, least: int) -> tuple[Params, int]:
+    """The rows with the smallest loss once the descents are done, at least so many; and how many they were."""
+    kept, smallest, count = None, np.inf, 0
+    for params, loss, done in descents:
+        count += 1
+        if kept is None or loss < smallest:
+            kept, smallest = params, loss
+        if done and count >= least:
+            break
+    assert kept is not None
+    return kept, count
 
 
 def nonnegative(gram: np.ndarray, moments: np.ndarray) -> tuple[float, float]:
