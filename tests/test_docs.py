@@ -16,7 +16,7 @@ import typer
 
 import pointillist
 from pointillist import Grouping, InputError, Relation, all_kway
-from pointillist.algorithms import METHODS
+from pointillist.algorithms import METHODS, auto
 from pointillist.algorithms.parameters import describe
 from pointillist.cli import app
 from pointillist.data.datasets import load
@@ -25,6 +25,7 @@ from pointillist.framework import Replay, run
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.curator import Curator
 from pointillist.privacy.schedule import EvenSchedule
+from pointillist.updates import descent, shrinkage
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -240,6 +241,23 @@ def test_the_limits_of_alpha_are_those_of_the_page() -> None:
         EvenSchedule(1, alpha=good)
         with pytest.raises(InputError):
             EvenSchedule(1, alpha=bad)
+
+
+def test_the_constants_of_the_default_are_those_of_the_pages() -> None:
+    page, public = prose(DOCS / "how-it-works.md"), prose(DOCS / "public-data.md")
+    defaults = auto.Parameters()
+    halfway, tau = descent.HALFWAY, shrinkage.TAU
+    assert f"a table of {defaults.rows} *relaxed rows*" in page
+    assert f"c σ² > {defaults.most_noise}" in page
+    assert f"{halfway} log(1 + v_j / {halfway})" in page
+    assert f"first {auto.RAMP:.0%}".replace("%", " %") in page
+    assert f"s · {shrinkage.LAMBDA:g} σ^(-{shrinkage.POWER})" in page  # noqa: RUF001
+    assert f"y + {tau} z and y - z / {tau}" in page
+    assert f"rises to {shrinkage.FACTOR}, and then to {shrinkage.FACTOR}³, as" in page
+    assert (defaults.fits, shrinkage.MOST_USEFUL, shrinkage.MOST_UP) == (3, 3, 3)
+    assert "mixture of three fits" in page
+    assert "up to three times" in page
+    assert f"weight of {shrinkage.KAPPA}" in " ".join(public.split())
 
 
 def test_the_citation_is_complete() -> None:

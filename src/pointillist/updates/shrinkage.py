@@ -24,11 +24,11 @@ known variance sigma_c^2 of the noise; then y + tau z and y - z / tau have indep
 1 + tau^-2 times that variance. A fit f to the first is judged by its distance sum_c (f_c - (y - z / tau)_c)^2 /
 sigma_c^2 to the second; the difference of two such distances, of fits f and g, has the standard error
 sqrt(4 (1 + tau^-2) sum_c (f_c - g_c)^2 / sigma_c^2). tau = 0.7 leaves the first not much noisier than y itself, so that
-what is best for it is best for y. From s = 1 on, s rises to 1.5, and then by factors of 1.5^2, as long as the distance
-gets smaller, or else falls in the same way, down to 1.5^-11. The fit with the s that was found then descends again as
-long as that makes the distance smaller by two standard errors, up to three times in all: a wide table may need it. All
-of this uses nothing but the noisy values: it is post-processing, and z, which protects nothing, may come from any
-generator.
+what is best for it is best for y. From s = 1 on, s rises to 1.5, and then to 1.5^3, as long as the distance gets
+smaller, or else falls in such steps, down to 1.5^-11. The fit with the s that was found then descends again, up
+to three times in all, as long as that makes the distance smaller by two standard errors and by a tenth of what is left
+of it without the noise, (1 + tau^-2) for every cell: a wide table may need it. All of this uses nothing but the noisy
+values: it is post-processing, and z, which protects nothing, may come from any generator.
 
 A *public table* with the fractions x_c is a prior beside the measurements: each of its cells counts as a measurement
 of x_c with the variance v_c / kappa, v_c = a x_c (1 - x_c) + b. How far the two tables are apart is measured:
@@ -61,14 +61,15 @@ from pointillist.updates.descent import Descent, Settings, combined
 __all__ = ["Prior", "ShrunkenFit", "one_way"]
 
 LAMBDA, POWER = 18.0, 0.6
-FACTOR, MOST_UP, MOST_DOWN = 1.5, 5, 11
+FACTOR, MOST_UP, MOST_DOWN = 1.5, 3, 11
 """How s is tried: by powers of this factor, up to this one and down to that one."""
 TAU = 0.7
 """How the noise is split: see above."""
 MOST_DESCENTS = 10
 """A fit descends no more often than that."""
-MOST_USEFUL = 3
-"""And no more often than that where its residual looks like noise already."""
+MOST_USEFUL, USEFUL = 3, 0.1
+"""And no more often than that where its residual looks like noise already; each time must take away such a share of the
+squared error that is left."""
 LEAST_SHARE = 1e-6
 """No value's estimated share is taken to be smaller at the start: a logit must be finite."""
 KAPPA = 0.3
@@ -285,7 +286,8 @@ class Split:
         best, count = trial.answers, trial.count
         for params, _, _ in trial.further if count < MOST_USEFUL else ():
             new = self._answers(params)
-            if not self.closer(new, best, 2.0):
+            left = self.distance(best) - (1 + TAU**-2) * np.count_nonzero(self._precision)
+            if not self.closer(new, best, 2.0) or self.distance(best) - self.distance(new) < USEFUL * left:
                 break
             best, count = new, count + 1
             if count >= MOST_USEFUL:
@@ -295,9 +297,13 @@ class Split:
     def _answers(self, params: Params) -> np.ndarray:
         return self._update.family.answers(params, self._problem.log.workload)
 
+    def distance(self, answers: np.ndarray) -> float:
+        """The squared distance to the second part, in units of the noise variance."""
+        return float(np.sum(self._precision * (answers - self._held_out) ** 2))
+
     def closer(self, new: np.ndarray, old: np.ndarray, errors: float) -> bool:
         """Whether the new answers are closer to the second part than the old ones, by so many standard errors."""
-        gain = np.sum(self._precision * ((old - self._held_out) ** 2 - (new - self._held_out) ** 2))
+        gain = self.distance(old) - self.distance(new)
         return bool(gain > errors * np.sqrt(4 * (1 + TAU**-2) * np.sum(self._precision * (new - old) ** 2)))
 
 
