@@ -398,7 +398,22 @@ def test_the_gate_does_not_change_the_number_of_rounds(rounds: int | None, group
     workload = all_kway(SCHEMA.domain, 2, grouping)
     plain = gated("pmw_pub", workload, town(), rounds=rounds)
     with_gate = gated("pmw_pub", workload, town(), rounds=rounds, gate=0.9, gate_share=0.3)
-    assert with_gate.schedule.count(0.1, 500) == plain.schedule.count(0.1, 500)
+    total = 500 if rounds else 10**6  # enough for all rounds that there may be
+    assert with_gate.schedule.count(0.1, total) == plain.schedule.count(0.1, total)
     assert isinstance(with_gate.update, Gate)
-    assert spent(with_gate.schedule, 0.1, 500, stop=with_gate.update.rounds) <= Fraction(0.1 * 0.3)
-    assert Fraction(0.1) * Fraction(999, 1000) < spent(with_gate.schedule, 0.1, 500) <= Fraction(0.1)
+    assert spent(with_gate.schedule, 0.1, total, stop=with_gate.update.rounds) <= Fraction(0.1 * 0.3)
+    assert Fraction(0.1) * Fraction(999, 1000) < spent(with_gate.schedule, 0.1, total) <= Fraction(0.1)
+
+
+@pytest.mark.parametrize("name", ["pmw_pub", "pep_pub"])
+def test_rounds_follow_the_budget_unless_they_are_given(name: str) -> None:
+    workload = all_kway(SCHEMA.domain, 3, Grouping.QUERY)
+    by_default, given = gated(name, workload, town()).schedule, gated(name, workload, town(), rounds=7).schedule
+    most = by_default.count(1e9, 1000)
+    assert [by_default.count(rho, 1000) for rho in (1e-9, 0.04, 0.25)] == [1, 2, 5]
+    assert most == min(workload.groups, 150 if name == "pmw_pub" else 50)
+    assert [given.count(rho, 1000) for rho in (1e-9, 0.04, 1e9)] == [7, 7, 7]
+    for rho in (1e-9, 0.04, 0.25, 100.0):
+        whole = spent(by_default, rho, 1000)
+        assert Fraction(rho) * Fraction(999, 1000) < whole <= Fraction(rho)
+        assert by_default.spend(by_default.count(rho, 1000), rho, 1000) is None

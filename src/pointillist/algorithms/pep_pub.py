@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pointillist.algorithms import pep
-from pointillist.algorithms.public import GateParameters, gated
+from pointillist.algorithms.parameters import parameter
+from pointillist.algorithms.public import GateParameters, gated, thrifty
 from pointillist.data.public import PublicTable
 from pointillist.families.support import Support
 from pointillist.framework import Algorithm
@@ -29,6 +30,10 @@ __all__ = ["Parameters", "build"]
 class Parameters(GateParameters, pep.Parameters):
     """Hyper-parameters of PEPPub: those of PEP and of the gate."""
 
+    rounds: int | None = parameter(
+        None, "T, the number of rounds; by default n sqrt(rho) / 100, at most 50 by query, 20 by marginal"
+    )
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_gate()
@@ -37,4 +42,7 @@ class Parameters(GateParameters, pep.Parameters):
 def build(workload: Workload, parameters: Parameters, public: PublicTable) -> Algorithm[np.ndarray]:
     """PEPPub as a choice of parts."""
     support = Support.of(public, "pep_pub")
-    return gated(pep.build(workload, parameters, support), support, workload.grouping, parameters)
+    algorithm = pep.build(workload, parameters, support)
+    if parameters.rounds is None:
+        algorithm = thrifty(algorithm)
+    return gated(algorithm, support, workload.grouping, parameters)

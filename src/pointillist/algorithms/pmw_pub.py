@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pointillist.algorithms import mwem
-from pointillist.algorithms.public import GateParameters, gated
+from pointillist.algorithms.parameters import parameter
+from pointillist.algorithms.public import GateParameters, gated, thrifty
 from pointillist.data.public import PublicTable
 from pointillist.families.support import Support
 from pointillist.framework import Algorithm
@@ -31,6 +32,10 @@ __all__ = ["Parameters", "build"]
 class Parameters(GateParameters, mwem.Parameters):
     """Hyper-parameters of PMWPub: those of MWEM and of the gate."""
 
+    rounds: int | None = parameter(
+        None, "T, the number of rounds; by default n sqrt(rho) / 100, at most 150 by query, 50 by marginal"
+    )
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_gate()
@@ -39,4 +44,7 @@ class Parameters(GateParameters, mwem.Parameters):
 def build(workload: Workload, parameters: Parameters, public: PublicTable) -> Algorithm[np.ndarray]:
     """PMWPub as a choice of parts."""
     support = Support.of(public, "pmw_pub")
-    return gated(mwem.build(workload, parameters, support), support, workload.grouping, parameters)
+    algorithm = mwem.build(workload, parameters, support)
+    if parameters.rounds is None:
+        algorithm = thrifty(algorithm)
+    return gated(algorithm, support, workload.grouping, parameters)

@@ -53,13 +53,16 @@ def select_share(alpha: float) -> float:
 class EvenSchedule:
     """T rounds of k picks, all with the same budget, split between selecting and measuring by alpha.
 
-    Without ``measure`` all of it goes to selecting.
+    Without ``measure`` all of it goes to selecting. With ``unit``, T is n sqrt(rho) / unit, but at least 1 and at most
+    ``rounds``: the noise of a measurement, which as a share of n is about sqrt(T) / (n sqrt(rho)), then is about
+    1 / (unit sqrt(T)), however small the budget.
     """
 
     rounds: int
     picks: int = 1
     alpha: float = 0.5
     measure: bool = True
+    unit: float = 0.0
 
     def __post_init__(self) -> None:
         check(self.rounds >= 1, "rounds", self.rounds, "must be at least 1", "give for example 50")
@@ -69,12 +72,13 @@ class EvenSchedule:
               "give for example 0.5")  # fmt: skip
 
     def count(self, rho: float, total: int) -> int:
-        return self.rounds
+        return min(self.rounds, max(1, int(total * math.sqrt(rho) / self.unit))) if self.unit else self.rounds
 
     def spend(self, t: int, rho: float, total: int) -> Spend | None:
-        if t >= self.rounds:
+        rounds = self.count(rho, total)
+        if t >= rounds:
             return None
-        share = split(rho, self.rounds * self.picks)
+        share = split(rho, rounds * self.picks)
         if not self.measure:
             return Spend(self.picks, share, 0.0)
         select = share * select_share(self.alpha)
