@@ -21,7 +21,8 @@ __all__ = ["GateParameters", "gated", "revive", "thrifty"]
 
 UNIT = 100.0
 """By default a round for every so many n sqrt(rho): with more noise, measurements would only lead away from the public
-weights. Fixed on adult-reduced with the public rows of ADULT, at epsilon 0.1, 0.25 and 1."""
+weights. Fixed on adult-reduced with the public rows of ADULT, at epsilon 0.1, 0.25 and 1. But a round for every
+attribute at least, since a public table that is far away is far in most of them."""
 
 GATE_ROUNDS = {Grouping.MARGINAL: 4, Grouping.QUERY: 20}
 """The gate judges by so many groups, but at most half of the rounds."""
@@ -41,9 +42,10 @@ class GateParameters:
               "must leave both parts a share (0.001 .. 0.999)", "give for example 0.1")  # fmt: skip
 
 
-def thrifty(algorithm: Algorithm[np.ndarray]) -> Algorithm[np.ndarray]:
+def thrifty(algorithm: Algorithm[np.ndarray], support: Support) -> Algorithm[np.ndarray]:
     """The algorithm, with fewer rounds where the budget is small."""
-    return replace(algorithm, schedule=replace(cast(EvenSchedule, algorithm.schedule), unit=UNIT))
+    even = cast(EvenSchedule, algorithm.schedule)
+    return replace(algorithm, schedule=replace(even, unit=UNIT, least=len(support.domain.sizes)))
 
 
 def gated(
@@ -51,7 +53,7 @@ def gated(
 ) -> Algorithm[np.ndarray]:
     """The algorithm, whose first rounds have ``gate_share`` of the budget and are judged by the gate, if there is one.
 
-    The number of rounds stays the same, unless it follows the budget: then the first ones come on top.
+    The number of rounds stays the same; where it follows the budget, the first ones count towards its bounds.
     """
     if parameters.gate == 0:
         return algorithm
@@ -59,7 +61,9 @@ def gated(
     check(even.rounds >= 2, "rounds", even.rounds, "must be at least 2 for a gate", "use more rounds, or gate=0")
     first = min(GATE_ROUNDS[grouping], even.rounds // 2)
     schedule = ThenSchedule(
-        parameters.gate_share, replace(even, rounds=first, unit=0.0), replace(even, rounds=even.rounds - first)
+        parameters.gate_share,
+        replace(even, rounds=first, unit=0.0),
+        replace(even, rounds=even.rounds - first, least=max(1, even.least - first)),
     )
     return replace(algorithm, schedule=schedule, update=Gate(algorithm.update, support, first, parameters.gate))
 

@@ -53,8 +53,8 @@ def select_share(alpha: float) -> float:
 class EvenSchedule:
     """T rounds of k picks, all with the same budget, split between selecting and measuring by alpha.
 
-    Without ``measure`` all of it goes to selecting. With ``unit``, T is n sqrt(rho) / unit, but at least 1 and at most
-    ``rounds``: the noise of a measurement, which as a share of n is about sqrt(T) / (n sqrt(rho)), then is about
+    Without ``measure`` all of it goes to selecting. With ``unit``, T is n sqrt(rho) / unit, but at least ``least`` and
+    at most ``rounds``: the noise of a measurement, as a share of n about sqrt(T) / (n sqrt(rho)), is then about
     1 / (unit sqrt(T)), however small the budget.
     """
 
@@ -63,6 +63,7 @@ class EvenSchedule:
     alpha: float = 0.5
     measure: bool = True
     unit: float = 0.0
+    least: int = 1
 
     def __post_init__(self) -> None:
         check(self.rounds >= 1, "rounds", self.rounds, "must be at least 1", "give for example 50")
@@ -72,7 +73,7 @@ class EvenSchedule:
               "give for example 0.5")  # fmt: skip
 
     def count(self, rho: float, total: int) -> int:
-        return min(self.rounds, max(1, int(total * math.sqrt(rho) / self.unit))) if self.unit else self.rounds
+        return min(self.rounds, max(self.least, int(total * math.sqrt(rho) / self.unit))) if self.unit else self.rounds
 
     def spend(self, t: int, rho: float, total: int) -> Spend | None:
         rounds = self.count(rho, total)
