@@ -410,10 +410,10 @@ def test_rounds_follow_the_budget_unless_they_are_given(name: str) -> None:
     workload = all_kway(SCHEMA.domain, 3, Grouping.QUERY)
     by_default, given = gated(name, workload, town()).schedule, gated(name, workload, town(), rounds=7).schedule
     most = by_default.count(1e9, 1000)
-    assert [by_default.count(rho, 1000) for rho in (1e-9, 0.04, 0.25)] == [3, 3, 5]  # of three attributes
+    assert [by_default.count(rho, 1000) for rho in (1e-9, 0.25, 0.49)] == [6, 6, 7]  # for three attributes
     assert most == min(workload.groups, 150 if name == "pmw_pub" else 50)
     assert [given.count(rho, 1000) for rho in (1e-9, 0.04, 1e9)] == [7, 7, 7]
-    for rho in (1e-9, 0.04, 0.25, 100.0):
+    for rho in (1e-9, 0.25, 0.49, 100.0):
         whole = spent(by_default, rho, 1000)
         assert Fraction(rho) * Fraction(999, 1000) < whole <= Fraction(rho)
         assert by_default.spend(by_default.count(rho, 1000), rho, 1000) is None

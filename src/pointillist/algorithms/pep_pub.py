@@ -31,7 +31,8 @@ class Parameters(GateParameters, pep.Parameters):
     """Hyper-parameters of PEPPub: those of PEP and of the gate."""
 
     rounds: int | None = parameter(
-        None, "T, the number of rounds; by default n sqrt(rho) / 100, at least d, at most 50 by query, 20 by marginal"
+        None,
+        "T, the number of rounds; by default n sqrt(rho) / 100, at least d (by query: 2 d), at most 50 by query, 20 by marginal",
     )
 
     def __post_init__(self) -> None:
@@ -44,5 +45,5 @@ def build(workload: Workload, parameters: Parameters, public: PublicTable) -> Al
     support = Support.of(public, "pep_pub")
     algorithm = pep.build(workload, parameters, support)
     if parameters.rounds is None:
-        algorithm = thrifty(algorithm, support)
+        algorithm = thrifty(algorithm, support, workload.grouping)
     return gated(algorithm, support, workload.grouping, parameters)

@@ -33,7 +33,8 @@ class Parameters(GateParameters, mwem.Parameters):
     """Hyper-parameters of PMWPub: those of MWEM and of the gate."""
 
     rounds: int | None = parameter(
-        None, "T, the number of rounds; by default n sqrt(rho) / 100, at least d, at most 150 by query, 50 by marginal"
+        None,
+        "T, the number of rounds; by default n sqrt(rho) / 100, at least d (by query: 2 d), at most 150 by query, 50 by marginal",
     )
 
     def __post_init__(self) -> None:
@@ -46,5 +47,5 @@ def build(workload: Workload, parameters: Parameters, public: PublicTable) -> Al
     support = Support.of(public, "pmw_pub")
     algorithm = mwem.build(workload, parameters, support)
     if parameters.rounds is None:
-        algorithm = thrifty(algorithm, support)
+        algorithm = thrifty(algorithm, support, workload.grouping)
     return gated(algorithm, support, workload.grouping, parameters)

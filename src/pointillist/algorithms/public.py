@@ -21,8 +21,10 @@ __all__ = ["GateParameters", "gated", "revive", "thrifty"]
 
 UNIT = 100.0
 """By default a round for every so many n sqrt(rho): with more noise, measurements would only lead away from the public
-weights. Fixed on adult-reduced with the public rows of ADULT, at epsilon 0.1, 0.25 and 1. But a round for every
-attribute at least, since a public table that is far away is far in most of them."""
+weights. Fixed on adult-reduced with the public rows of ADULT, at epsilon 0.1, 0.25 and 1."""
+
+LEAST = {Grouping.MARGINAL: 1, Grouping.QUERY: 2}
+"""But so many rounds for every attribute at least, since a public table that is far away is far in most of them."""
 
 GATE_ROUNDS = {Grouping.MARGINAL: 4, Grouping.QUERY: 20}
 """The gate judges by so many groups, but at most half of the rounds."""
@@ -42,10 +44,11 @@ class GateParameters:
               "must leave both parts a share (0.001 .. 0.999)", "give for example 0.1")  # fmt: skip
 
 
-def thrifty(algorithm: Algorithm[np.ndarray], support: Support) -> Algorithm[np.ndarray]:
+def thrifty(algorithm: Algorithm[np.ndarray], support: Support, grouping: Grouping) -> Algorithm[np.ndarray]:
     """The algorithm, with fewer rounds where the budget is small."""
     even = cast(EvenSchedule, algorithm.schedule)
-    return replace(algorithm, schedule=replace(even, unit=UNIT, least=len(support.domain.sizes)))
+    least = LEAST[grouping] * len(support.domain.sizes)
+    return replace(algorithm, schedule=replace(even, unit=UNIT, least=least))
 
 
 def gated(
