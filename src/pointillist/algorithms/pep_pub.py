@@ -32,7 +32,8 @@ class Parameters(GateParameters, pep.Parameters):
 
     rounds: int | None = parameter(
         None,
-        "T, the number of rounds; by default n sqrt(rho) / 100, at least d (by query: 2 d), at most 50 by query, 20 by marginal",
+        "T, the number of rounds; by default n sqrt(rho) / 100, at least d (by query: 2 d), "
+        "at most 50 by query, 20 by marginal",
     )
 
     def __post_init__(self) -> None:

@@ -34,7 +34,8 @@ class Parameters(GateParameters, mwem.Parameters):
 
     rounds: int | None = parameter(
         None,
-        "T, the number of rounds; by default n sqrt(rho) / 100, at least d (by query: 2 d), at most 150 by query, 50 by marginal",
+        "T, the number of rounds; by default n sqrt(rho) / 100, at least d (by query: 2 d), "
+        "at most 150 by query, 50 by marginal",
     )
 
     def __post_init__(self) -> None:
