@@ -113,14 +113,14 @@ def run() -> str:
                 key = (private, "" if method == "gem" else public, method, epsilon)
                 runs = [results[*key, seed] for seed in SEEDS if (*key, seed) in results]
                 means = [np.mean([float(r[name]) for r in runs]) if runs else np.nan for name in ("max", "rmse", "tvd")]
-                cells.append(f"{means[0]:.4f} / {means[1]:.5f} / {means[2]:.3f} ({len(runs)})")
+                cells.append(f"{means[0]:.4f} / {means[1]:.5f} / {means[2]:.3f} ({len(runs)})" if runs else "")
             rows.append((private, "none" if method == "gem" else public, method, *cells))
     return markdown(
         "Methods on public data against GEM without, max error / rmse / tvd (runs)",
         ("private", "public", "method", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)),
         rows,
         f"Replace, delta = 1/n^2, three-way marginals ({MARGINALS:,} of them for acs-pa, else all), default settings, "
-        "by marginal (pep_pub: by query), the model's answers; means over the runs.",
+        "by marginal (pep_pub: by query), the model's answers; means over the runs. An empty cell was not run.",
     )
 
 
