@@ -20,7 +20,7 @@ from pointillist.updates.gate import Gate
 __all__ = ["GateParameters", "gated", "revive", "thrifty"]
 
 UNIT = 100.0
-"""By default a round for every so many n sqrt(rho): with more noise, measurements would only lead away from the public
+"""By default T = n sqrt(rho) / 100: with more noise, measurements would only lead away from the public
 weights. Fixed on adult-reduced with the public rows of ADULT, at epsilon 0.1, 0.25 and 1."""
 
 LEAST = {Grouping.MARGINAL: 1, Grouping.QUERY: 2}
