@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import Case, fill, markdown, run_once, runs_in
+from benchmarks.common import Case, fill, made_on, markdown, run_once, runs_in
 from benchmarks.default_accuracy import truth_of, workload_of
 from benchmarks.public_data import table_of
 from pointillist.data.public import PublicTable
@@ -85,7 +85,7 @@ def run() -> str:
         ("variant", *(f"{table}, epsilon {epsilon:g}" for table, epsilon in product(TABLES, EPSILONS))),
         rows,
         "Replace, delta = 1/n^2, the model's answers. The last lines add a public table instead of taking something "
-        "away. Adaptive rounds also cost the Gaussian account. An empty cell was not run.",
+        "away. Adaptive rounds also cost the Gaussian account. An empty cell was not run. " + made_on(results),
     )
 
 

@@ -104,6 +104,11 @@ def runs_in(path: Path) -> dict[Case, dict[str, str]]:
     return found
 
 
+def made_on(results: Mapping[Case, Mapping[str, str]]) -> str:
+    """On which machines the runs in a file were made: not always the one that writes the table."""
+    return f"The runs were made on: {'; '.join(sorted({row['machine'] for row in results.values()}))}."
+
+
 def fill(path: Path, fields: Sequence[str], cases: Iterable[Case], run: Callable[[Case], Sequence[object]]) -> None:
     """Run what is not in the file yet; a line each, as soon as it is there."""
     for case in cases:

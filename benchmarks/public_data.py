@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import Case, fill, markdown, run_once, runs_in
+from benchmarks.common import Case, fill, made_on, markdown, run_once, runs_in
 from pointillist.algorithms import get_method
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Categorical, Schema
@@ -120,7 +120,8 @@ def run() -> str:
         ("private", "public", "method", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)),
         rows,
         f"Replace, delta = 1/n^2, three-way marginals ({MARGINALS:,} of them for acs-pa, else all), default settings, "
-        "by marginal (pep_pub: by query), the model's answers; means over the runs. An empty cell was not run.",
+        "by marginal (pep_pub: by query), the model's answers; means over the runs. An empty cell was not run. "
+        + made_on(results),
     )
 
 

@@ -20,8 +20,8 @@ from pointillist.updates.gate import Gate
 __all__ = ["GateParameters", "gated", "revive", "thrifty"]
 
 UNIT = 100.0
-"""By default T = n sqrt(rho) / 100: with more noise, measurements would only lead away from the public
-weights. Fixed on adult-reduced with the public rows of ADULT, at epsilon 0.1, 0.25 and 1."""
+"""By default T = n sqrt(rho) / 100: with more noise, measurements would only lead away from the public weights.
+Fixed on adult-reduced with the public rows of ADULT, at epsilon 0.1, 0.25 and 1."""
 
 LEAST = {Grouping.MARGINAL: 1, Grouping.QUERY: 2}
 """But so many rounds for every attribute at least, since a public table that is far away is far in most of them."""

@@ -55,7 +55,7 @@ class EvenSchedule:
 
     Without ``measure`` all of it goes to selecting. With ``unit``, T is n sqrt(rho) / unit, but at least ``least`` and
     at most ``rounds``: the noise of a measurement, as a share of n about sqrt(T) / (n sqrt(rho)), is then about
-    1 / (unit sqrt(T)), however small the budget.
+    1 / (unit sqrt(T)), unless T is at a bound.
     """
 
     rounds: int
