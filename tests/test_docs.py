@@ -97,7 +97,7 @@ def test_a_stale_table_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "OLD TABLE" not in text
     assert all(f"| `{name}` |" in text for name in METHODS)
     assert all(f"| `{name}` |" in text for name, *_ in describe(METHODS["pep"].parameters))
-    page.write_text(text.replace("| `gamma` |", "| `gama` |"), encoding="utf-8")
+    page.write_text(text.replace("| `slack` |", "| `slak` |"), encoding="utf-8")
     assert tool.main(["--check"]) == 1
 
 
@@ -244,14 +244,15 @@ def test_the_limits_of_alpha_are_those_of_the_page() -> None:
 
 
 def test_the_constants_of_the_default_are_those_of_the_pages() -> None:
-    page, public = prose(DOCS / "how-it-works.md"), prose(DOCS / "public-data.md")
+    page, methods, public = (prose(DOCS / f"{name}.md") for name in ("how-it-works", "methods", "public-data"))
     defaults = auto.Parameters()
     halfway, tau = descent.HALFWAY, shrinkage.TAU
     assert f"a table of {defaults.rows} *relaxed rows*" in page
     assert f"c σ² > {defaults.most_noise}" in page
-    assert f"{halfway} log(1 + v_j / {halfway})" in page
+    for text in (page, methods):
+        assert f"{halfway} log(1 + v_j / {halfway})" in text
+        assert f"s · {shrinkage.LAMBDA:g} σ^(-{shrinkage.POWER})" in text  # noqa: RUF001
     assert f"first {auto.RAMP:.0%}".replace("%", " %") in page
-    assert f"s · {shrinkage.LAMBDA:g} σ^(-{shrinkage.POWER})" in page  # noqa: RUF001
     assert f"y + {tau} z and y - z / {tau}" in page
     assert f"rises to {shrinkage.FACTOR}, and then to {shrinkage.FACTOR}³, as" in page
     assert (defaults.fits, shrinkage.MOST_USEFUL, shrinkage.MOST_UP) == (3, 3, 3)

@@ -5,7 +5,7 @@ Of the grids a single setting is run, and RAP is left out: with the domains of t
 
 from experiments import paper
 from experiments.grid import Claim, Experiment, Panel, Sweep, points
-from experiments.main.config import FEW
+from experiments.main.config import FEW, MANY
 
 BOTH = ("adult-star", "loans")
 
@@ -16,12 +16,15 @@ EXPERIMENT = Experiment(
     sweeps=(
         Sweep("Auto", "auto", BOTH),
         Sweep("GEM", "gem", BOTH, grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ADULT,
-              subset=points(rounds=(30,)), defaults=False),
+              subset=points(rounds=(30, 60, 100))),
         Sweep("RAP-softmax", "rap_softmax", BOTH, grouping="query", fixed=paper.RAP_SOFTMAX_FIXED,
-              grid=paper.RAP_SOFTMAX, subset=(FEW,), defaults=False),
+              grid=paper.RAP_SOFTMAX, subset=(FEW, MANY)),
+        Sweep("RAP", "rap", BOTH, grouping="query", fixed=paper.RAP_FIXED, grid=paper.RAP, subset=(FEW,),
+              defaults=False),
     ),
     claims=(
         Claim("GEM beats RAP-softmax", "lower", "GEM", "RAP-softmax"),
         Claim("the same for the root-mean-square error", "lower", "GEM", "RAP-softmax", metric="rmse"),
+        Claim("RAP-softmax beats RAP", "lower", "RAP-softmax", "RAP"),
     ),
 )  # fmt: skip

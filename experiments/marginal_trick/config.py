@@ -8,6 +8,12 @@ after 1,000 steps at the latest. The wide ACS table is left out.
 from experiments import paper
 from experiments.grid import Claim, Experiment, Panel, Sweep, points
 
+BY_MARGINAL = {
+    "adult-reduced": points(t_max=(10_000,), rounds=(10, 20)),
+    "acs-pa-reduced": points(t_max=(10_000,), rounds=(50,)),
+    "adult": points(t_max=(10_000,), rounds=(30,)),
+}
+
 EXPERIMENT = Experiment(
     title="The marginal trick",
     figure="the figure of the marginal trick in the appendix",
@@ -17,14 +23,13 @@ EXPERIMENT = Experiment(
         Panel("ADULT", "adult"),
     ),
     sweeps=(
-        Sweep("GEM", "gem", ("adult-reduced",), grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ADULT,
-              subset=points(rounds=(30, 60, 100)), defaults=False),
+        Sweep("GEM", "gem", ("adult-reduced", "adult"), grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ADULT,
+              subset=points(**paper.GEM_ADULT), defaults=False),
         Sweep("GEM", "gem", ("acs-pa-reduced",), grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ACS_REDUCED,
-              subset=points(rounds=(50, 100)), defaults=False),
-        Sweep("GEM", "gem", ("adult",), grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ADULT,
-              subset=points(rounds=(30, 60, 100)), defaults=False),
+              subset=points(**paper.GEM_ACS_REDUCED), defaults=False),
         *(
-            Sweep("GEM, by marginal", "gem", (name,), grouping="marginal", fixed=paper.GEM_BY_MARGINAL_FIXED, grid=grid)
+            Sweep("GEM, by marginal", "gem", (name,), grouping="marginal", fixed=paper.GEM_BY_MARGINAL_FIXED, grid=grid,
+                  subset=BY_MARGINAL[name])
             for name, grid in paper.GEM_BY_MARGINAL.items()
             if name != "acs-pa"
         ),

@@ -10,14 +10,12 @@ EXPERIMENT = Experiment(
     figure="the figure of MWEM without past queries in the appendix",
     panels=(Panel("ADULT (reduced)", "adult-reduced"), Panel("ACS-2024 PA (reduced)", "acs-pa-reduced")),
     sweeps=(
-        Sweep("MWEM", "mwem", SMALL[:1], grouping="query", fixed=paper.MWEM_PAST_FIXED, grid=paper.MWEM_PAST,
-              subset=points(rounds=(50, 75, 100, 150, 200, 300))),
-        Sweep("MWEM", "mwem", SMALL[1:], grouping="query", fixed=paper.MWEM_PAST_FIXED, grid=paper.MWEM_PAST,
-              subset=points(rounds=(50, 100, 200))),
+        Sweep("MWEM", "mwem", SMALL, grouping="query", fixed=paper.MWEM_PAST_FIXED, grid=paper.MWEM_PAST,
+              subset=points(**paper.MWEM_PAST)),
         Sweep("MWEM, no past queries", "mwem", SMALL[:1], grouping="query", fixed=paper.MWEM_FIXED, grid=paper.MWEM,
-              subset=points(rounds=(100, 200, 300, 500, 1000)), defaults=False),
+              subset=points(**paper.MWEM), defaults=False),
         Sweep("MWEM, no past queries", "mwem", SMALL[1:], grouping="query", fixed=paper.MWEM_FIXED, grid=paper.MWEM,
-              subset=points(rounds=(200,)), defaults=False),
+              subset=points(rounds=(100, 200, 300, 500, 1000)), defaults=False),
     ),
     claims=(
         Claim("past queries lower the max error", "lower", "MWEM", "MWEM, no past queries"),

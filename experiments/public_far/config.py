@@ -8,6 +8,7 @@ only.
 
 from experiments import paper
 from experiments.grid import SOME_EPSILONS, Claim, Experiment, Panel, Sweep, points
+from experiments.public_near.config import GEM_PUB_ROUNDS
 
 SHARED = ("acs-pa-shared",)
 
@@ -22,17 +23,17 @@ EXPERIMENT = Experiment(
     ),
     sweeps=(
         Sweep("GEM", "gem", (*SHARED, "acs-pa"), grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ACS,
-              epsilons=SOME_EPSILONS),
+              subset=points(rounds=(100, 200)), epsilons=SOME_EPSILONS),
         Sweep("GEM", "gem", ("adult",), grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ADULT,
-              subset=points(rounds=(30, 60, 100))),
+              subset=points(**paper.GEM_ADULT)),
         Sweep("GEM-Pub", "gem_pub", SHARED, "acs-ca-shared", "query", paper.GEM_PUB_FIXED, paper.GEM_PUB_ACS,
-              epsilons=SOME_EPSILONS),
+              points(rounds=(30, 100)), epsilons=SOME_EPSILONS),
         Sweep("GEM-Pub (lacks columns)", "gem_pub", ("acs-pa",), "acs-ca", "query", paper.GEM_PUB_FIXED,
               paper.GEM_PUB_ACS, epsilons=SOME_EPSILONS),
         Sweep("GEM-Pub (lacks columns)", "gem_pub", ("adult",), "adult-public-reduced", "query", paper.GEM_PUB_FIXED,
-              paper.GEM_PUB_ADULT, epsilons=SOME_EPSILONS),
+              paper.GEM_PUB_ADULT, points(rounds=GEM_PUB_ROUNDS)),
         Sweep("GEM-Pub", "gem_pub", ("adult",), "adult-public", "query", paper.GEM_PUB_FIXED, paper.GEM_PUB_ADULT,
-              epsilons=SOME_EPSILONS),
+              points(rounds=GEM_PUB_ROUNDS)),
         Sweep("PMW-Pub", "pmw_pub", SHARED, "acs-ca-shared", "query", paper.MWEM_PAST_FIXED, paper.PMW_PUB,
               epsilons=SOME_EPSILONS),
         Sweep("PEP-Pub", "pep_pub", SHARED, "acs-ca-shared", "query", paper.PEP_PUB_FIXED, paper.PEP_PUB_ACS,

@@ -9,6 +9,8 @@ from experiments import paper
 from experiments.grid import SOME_EPSILONS, Claim, Experiment, Panel, Sweep, points
 
 ACS = ("acs-pa",)
+GEM_PUB_ROUNDS = (2, 5, 10, 30, 60, 100)
+"""Of the 13 numbers of rounds that the paper tries on ADULT."""
 
 EXPERIMENT = Experiment(
     title="Public data with sufficient support",
@@ -19,27 +21,30 @@ EXPERIMENT = Experiment(
         Panel("ADULT,\npublic: 10 % of the rows", "adult", ("adult-public",)),
     ),
     sweeps=(
-        Sweep("GEM", "gem", ACS, grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ACS, epsilons=SOME_EPSILONS),
+        Sweep("GEM", "gem", ACS, grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ACS,
+              subset=points(rounds=(100, 200)), epsilons=SOME_EPSILONS),
         Sweep("GEM", "gem", ("adult",), grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ADULT,
-              subset=points(rounds=(30, 60, 100))),
+              subset=points(**paper.GEM_ADULT)),
         Sweep("Auto", "auto", ("adult",), epsilons=SOME_EPSILONS),
         Sweep("Auto, public", "auto", ("adult",), "adult-public", epsilons=SOME_EPSILONS),
         Sweep("GEM-Pub", "gem_pub", ACS, "acs-oh", "query", paper.GEM_PUB_FIXED, paper.GEM_PUB_ACS,
-              epsilons=SOME_EPSILONS),
+              points(rounds=(30, 100)), epsilons=SOME_EPSILONS),
         Sweep("GEM-Pub", "gem_pub", ACS, "acs-ny", "query", paper.GEM_PUB_FIXED, paper.GEM_PUB_ACS,
-              epsilons=SOME_EPSILONS),
+              points(rounds=(30, 100)), epsilons=SOME_EPSILONS),
         Sweep("GEM-Pub", "gem_pub", ("adult",), "adult-public", "query", paper.GEM_PUB_FIXED, paper.GEM_PUB_ADULT,
-              epsilons=SOME_EPSILONS),
+              points(rounds=GEM_PUB_ROUNDS)),
         Sweep("PMW-Pub", "pmw_pub", ACS, "acs-oh", "query", paper.MWEM_PAST_FIXED, paper.PMW_PUB,
               epsilons=SOME_EPSILONS),
         Sweep("PMW-Pub", "pmw_pub", ACS, "acs-ny", "query", paper.MWEM_PAST_FIXED, paper.PMW_PUB,
               epsilons=SOME_EPSILONS),
         Sweep("PMW-Pub", "pmw_pub", ("adult",), "adult-public", "query", paper.MWEM_PAST_FIXED, paper.PMW_PUB,
-              points(rounds=(50, 100, 200))),
+              points(**paper.PMW_PUB)),
         Sweep("PEP-Pub", "pep_pub", ACS, "acs-oh", "query", paper.PEP_PUB_FIXED, paper.PEP_PUB_ACS,
               epsilons=SOME_EPSILONS),
+        Sweep("PEP-Pub", "pep_pub", ACS, "acs-ny", "query", paper.PEP_PUB_FIXED, paper.PEP_PUB_ACS,
+              epsilons=SOME_EPSILONS),
         Sweep("PEP-Pub", "pep_pub", ("adult",), "adult-public", "query", paper.PEP_PUB_FIXED, paper.PEP_PUB_ACS,
-              points(rounds=(20, 60, 100))),
+              points(**paper.PEP_PUB_ACS)),
     ),
     claims=(
         Claim("GEM-Pub beats GEM without public data (our defaults)", "lower", "GEM-Pub (defaults)", "GEM (defaults)"),

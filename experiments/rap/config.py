@@ -4,11 +4,11 @@ The wide ACS table is left out: a run takes minutes.
 """
 
 from experiments import paper
-from experiments.grid import Claim, Experiment, Panel, Sweep
-from experiments.main.config import FEW, MANY
+from experiments.grid import Claim, Experiment, Panel, Sweep, points
+from experiments.main.config import TWELVE
 
 SMALL = ("adult-reduced", "acs-pa-reduced")
-WIDE = {"picks": 25, "rounds": 10}
+SOME = points(picks=(5, 25, 50), rounds=(10, 25))
 
 EXPERIMENT = Experiment(
     title="RAP against RAP-softmax",
@@ -20,9 +20,9 @@ EXPERIMENT = Experiment(
     ),
     sweeps=(
         Sweep("RAP-softmax", "rap_softmax", (*SMALL, "adult"), grouping="query", fixed=paper.RAP_SOFTMAX_FIXED,
-              grid=paper.RAP_SOFTMAX, subset=(FEW, MANY)),
+              grid=paper.RAP_SOFTMAX, subset=TWELVE),
         Sweep("RAP", "rap", (*SMALL, "adult"), grouping="query", fixed=paper.RAP_FIXED, grid=paper.RAP,
-              subset=(FEW, WIDE), defaults=False),
+              subset=SOME, defaults=False),
     ),
     claims=(
         Claim("RAP-softmax beats RAP on every table", "lower", "RAP-softmax", "RAP"),

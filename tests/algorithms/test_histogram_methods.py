@@ -7,9 +7,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from pointillist.algorithms import METHODS
 from pointillist.algorithms.mwem import MultiplicativeWeights
 from pointillist.algorithms.pep import EntropyProjection
+from pointillist.data.datasets import load
 from pointillist.data.domain import Domain
+from pointillist.data.public import PublicTable
 from pointillist.families.histogram import Histogram
 from pointillist.framework import Log, Round
 from pointillist.privacy.scores import Pick
@@ -63,9 +66,9 @@ def test_one_pep_projection_by_hand() -> None:
     domain = Domain(("a", "b"), (2, 2))
     workload = Workload(domain, ((0,),), Grouping.QUERY)
     family = Histogram(domain)
-    update = EntropyProjection(family, gamma=0.0, t_max=25)
+    update = EntropyProjection(family, slack=0.0, t_max=25)
     # -lambda = ln(0.8 * 0.5 / (0.2 * 0.5)) = ln 4
-    assert np.allclose(update.factors(np.array([0.8]), np.array([0.5])), [4.0])
+    assert np.allclose(update.factors(np.array([0.8]), np.array([0.5]), 0.0), [4.0])
     params, _ = update(np.random.default_rng(0), np.full((2, 2), 0.25), None, log_of(workload, {0: [800]}))
     assert np.allclose(params, [[0.4, 0.4], [0.1, 0.1]])
 
@@ -112,7 +115,7 @@ def test_each_projection_meets_its_constraint_and_lowers_the_dual_loss(data: st.
         worst = int(np.argmax(errors))
         assume(len(errors) == 1 or np.diff(np.sort(errors))[-1] > 1e-9)  # rounding decides between equal errors
         moved = lambdas.copy()
-        moved[worst] += np.log(step.factors(targets[worst : worst + 1], answers_now[worst : worst + 1])[0])
+        moved[worst] += np.log(step.factors(targets[worst : worst + 1], answers_now[worst : worst + 1], 0.0)[0])
         params, _ = step(np.random.default_rng(0), params, None, log)
         assert dual(moved) <= dual(lambdas) + 1e-9
         lambdas = moved
@@ -121,14 +124,81 @@ def test_each_projection_meets_its_constraint_and_lowers_the_dual_loss(data: st.
         assert (indicators[worst] @ params.ravel()) == pytest.approx(targets[worst], abs=1e-9)
 
 
-def test_pep_leaves_errors_up_to_gamma_alone() -> None:
+def test_pep_leaves_errors_up_to_gamma_alone_and_moves_larger_ones_to_it() -> None:
+    """The noise has a standard deviation of 0.001, so 200 of them are 0.2."""
     domain = Domain(("a",), (2,))
     workload = all_kway(domain, 1, Grouping.QUERY)
-    update = EntropyProjection(Histogram(domain), gamma=0.2, t_max=25)
-    log = log_of(workload, {0: [650]})
-    params, _ = update(np.random.default_rng(0), np.full(2, 0.5), None, log)
-    assert np.allclose(params, 0.5)
-    assert log.notes[-1]["projections"] == 0
+    update = EntropyProjection(Histogram(domain), slack=200, t_max=25)
+    for counts, expected, projections in (([650], 0.5, 0), ([750], 0.55, 1), ([250], 0.45, 1)):
+        log = log_of(workload, {0: counts})
+        params, _ = update(np.random.default_rng(0), np.full(2, 0.5), None, log)
+        assert np.allclose(params, [expected, 1 - expected])
+        assert log.notes[-1]["projections"] == projections
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_a_projection_by_marginal_is_the_nearest_distribution_within_the_tolerance(data: st.DataObject) -> None:
+    """No other distribution within gamma of the measurement has a smaller relative entropy to the one before."""
+    cells = data.draw(st.integers(2, 6))
+    shares = st.lists(st.integers(1, 100), min_size=cells, max_size=cells)
+    q, a = (np.array(data.draw(shares), float) for _ in range(2))
+    q, a = q / q.sum(), a / a.sum()
+    gamma = data.draw(st.sampled_from([0.0, 0.01, 0.05, 0.3]))
+    update = EntropyProjection(Histogram(Domain(("a",), (cells,))), slack=1.0, t_max=1)
+    b = q * update.factors(a, q, gamma)
+    assert b.sum() == pytest.approx(1, abs=1e-9)
+    assert np.abs(b - a).max() <= gamma + 1e-9
+
+    def distance(p: np.ndarray) -> float:
+        return float(np.sum(p * np.log(p / q)))
+
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    tried = 0
+    for _ in range(200):  # small moves of mass between two cells that stay within the tolerance
+        one, other = rng.choice(cells, 2, replace=False)
+        moved = b.copy()
+        step = min(rng.choice([1e-4, 1e-3]), moved[one] / 2)
+        moved[one] -= step
+        moved[other] += step
+        if np.abs(moved - a).max() <= gamma:
+            tried += 1
+            assert distance(moved) >= distance(b) - 1e-9
+    assert tried or gamma < 0.3
+
+
+@pytest.mark.parametrize(("method", "slack"), [("pep", 1.0), ("pep_pub", 1.5)])
+def test_by_marginal_pep_allows_for_the_noise_unless_told_otherwise(method: str, slack: float) -> None:
+    chosen = METHODS[method]
+    table = load("demo")
+    public = PublicTable.encode(table, table.schema) if method == "pep_pub" else None
+    for grouping, settings_, expected in (
+        (Grouping.MARGINAL, {}, slack),
+        (Grouping.QUERY, {}, 0.0),
+        (Grouping.MARGINAL, {"slack": "0"}, 0.0),
+    ):
+        workload = all_kway(table.domain, 2, grouping)
+        update = chosen.algorithm(workload, chosen.configure(settings_), public).update
+        assert isinstance(update, EntropyProjection)
+        assert update.slack == expected
+
+
+def test_pep_by_marginal_learns_less_noise_with_slack() -> None:
+    """Noise of one standard deviation on every cell of a marginal: the uniform distribution is closer to the truth."""
+    domain = Domain(("a", "b"), (10, 10))
+    workload = all_kway(domain, 2, Grouping.MARGINAL)
+    rng = np.random.default_rng(0)
+    truth = np.full((10, 10), 0.01)
+    truth[0] = 0.03
+    truth /= truth.sum()
+    sigma, total = 500.0, 100_000
+    noisy = np.rint(truth.ravel() * total + sigma * rng.standard_normal(100)).astype(np.int64)
+    found = {}
+    for slack in (0.0, 1.0):
+        log = Log(workload, total, [Round((Pick(0),), (noisy,), sigma)], [{}])
+        params, _ = EntropyProjection(Histogram(domain), slack, 25)(rng, np.full((10, 10), 0.01), None, log)
+        found[slack] = float(np.sqrt(np.mean((params - truth) ** 2)))
+    assert found[1.0] < 0.8 * found[0.0]
 
 
 def _indicator(family: Histogram, workload: Workload, query: int) -> np.ndarray:
