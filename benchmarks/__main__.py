@@ -14,8 +14,7 @@ from pointillist.errors import InputError
 
 NAMES = (
     "histogram_speed", "histogram_scaling", "histogram_accuracy", "solvers", "relaxed_answers", "gem_speed",
-    "relaxed_accuracy", "public_data", "best_mixture", "default_accuracy",
-    "ablation",
+    "relaxed_accuracy", "best_mixture", "default_accuracy", "ablation",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "results"
 

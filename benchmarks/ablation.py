@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import Case, fill, made_on, markdown, run_once, runs_in
+from benchmarks.common import Case, fill, made_on, markdown, run_once, runs_in, table_of
 from benchmarks.default_accuracy import truth_of, workload_of
-from benchmarks.public_data import table_of
 from pointillist.data.public import PublicTable
 from pointillist.evaluation.errors import compare
 

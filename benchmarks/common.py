@@ -1,12 +1,14 @@
-"""What benchmarks share: timing, tables, and one run of a method with its true errors."""
+"""What benchmarks share: timing, datasets, tables, and one run of a method with its true errors."""
 
 from __future__ import annotations
 
 import csv
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from pointillist import Table
 from pointillist.algorithms import get_method
 from pointillist.data.neighbours import Relation
 from pointillist.data.public import PublicTable
+from pointillist.data.schema import Categorical, Schema
 from pointillist.data.sources import TableSource
 from pointillist.evaluation.errors import Errors, compare
 from pointillist.evaluation.report import fractions
@@ -41,6 +44,29 @@ def seconds(work: Callable[[], object], repeats: int = 1) -> float:
         work()
         best = min(best, time.perf_counter() - start)
     return best
+
+
+@cache
+def table_of(name: str) -> Table:
+    """A dataset from its files, or packed in the folder that ``POINTILLIST_PACKED`` names."""
+    packed = os.environ.get("POINTILLIST_PACKED")
+    if packed:
+        with np.load(Path(packed) / f"{name}.npz") as arrays:
+            names, sizes, codes = arrays["names"], arrays["sizes"], arrays["codes"]
+        columns = [Categorical(str(n), tuple(range(int(size)))) for n, size in zip(names, sizes, strict=True)]
+        return Table(Schema(tuple(columns)), tuple(codes))
+    from pointillist.data.datasets import load
+
+    return load(name)
+
+
+def pack(folder: Path, names: Iterable[str]) -> None:
+    """The codes of datasets as compressed arrays, for a machine that has neither their files nor pyarrow."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        table = table_of(name)
+        domain = table.domain
+        np.savez_compressed(folder / f"{name}.npz", names=domain.names, sizes=domain.sizes, codes=np.stack(table.codes))
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import Case, fill, made_on, markdown, run_once, runs_in
-from benchmarks.public_data import table_of
+from benchmarks.common import Case, fill, made_on, markdown, run_once, runs_in, table_of
 from pointillist.algorithms import get_method
 from pointillist.data.neighbours import Relation
 from pointillist.evaluation.errors import compare

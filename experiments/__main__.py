@@ -35,7 +35,6 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--results", type=Path, metavar="FILE", help="write here, not into experiments/NAME/results.csv")
     merge = commands.add_parser("merge", help="take over the lines of results files that were made elsewhere")
     merge.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    commands.add_parser("adopt", help="take over the runs of benchmarks/results/public_data.csv")
     pack = commands.add_parser("pack", help="pack the tables for a machine without their files or pyarrow")
     pack.add_argument("folder", type=Path, metavar="FOLDER", help="name it by POINTILLIST_PACKED there")
     commands.add_parser("figures", help="draw every figure from its results")
@@ -103,11 +102,6 @@ def _other(chosen: argparse.Namespace) -> int:
         if absent:
             raise InputError("FILE", Shown(str(absent[0])), "must be a results file that exists", "check the name")
         print(merge(chosen.files))
-        return 0
-    if chosen.command == "adopt":
-        from experiments.adopt import adopt
-
-        print(adopt())
         return 0
     if chosen.command == "pack":
         from experiments.driver import pack

@@ -113,11 +113,7 @@ def _programs(name: str) -> set[Key]:
 
 def merge(paths: Sequence[Path]) -> str:
     """Put the lines of other results files where they belong; a sentence about it."""
-    return take_over([row for path in paths for row in Results(path).read().values()])
-
-
-def take_over(rows: Sequence[Row]) -> str:
-    """Put lines where they belong; a sentence about it."""
+    rows = [row for path in paths for row in Results(path).read().values()]
     new, fitted = _put(NAMES, rows)
     strange = sum(key_of(row) not in fitted for row in rows)
     return f"{len(rows)} lines read, {new} added to the experiments, {strange} belong to none"
@@ -125,7 +121,7 @@ def take_over(rows: Sequence[Row]) -> str:
 
 def pack(folder: Path) -> str:
     """Write the codes of every table as compressed arrays, for ``POINTILLIST_PACKED``; a sentence about it."""
-    from benchmarks.public_data import pack as write
+    from benchmarks.common import pack as write
 
     from experiments.run import PROJECTIONS
 

@@ -1,42 +1,47 @@
-"""Writes what docs/reproduction.md shows of the results: verdicts, tables, settings and where the runs come from.
+"""Writes what the pages show of the results: verdicts, tables, settings and where the runs come from.
 
-Everything with a number in it stands between two markers of that page and is written from the committed results files
-and the configs; the rest of the page is prose.
+Everything with a number in it stands between two markers of a page and is written from the committed results files and
+the configs; the rest of the page is prose.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from tools.write_tables import filled
 
 from experiments.claims import judge
 from experiments.curves import DEFAULTS, Curve, Spot, curves_of
-from experiments.grid import EPSILONS, NAMES, SEEDS, Experiment, Key, Row, Sweep, load
+from experiments.grid import EPSILONS, NAMES, SEEDS, SOME_EPSILONS, Experiment, Key, Panel, Row, Sweep, load
 from experiments.results import FOLDER, results_of
 
-PAGE = FOLDER.parent / "docs" / "reproduction.md"
+PAGES = tuple(FOLDER.parent / "docs" / name for name in ("reproduction.md", "public-data.md"))
 
 
 def write(check: bool = False) -> int:
-    """Write the page, or with ``check`` only say whether it is up to date; the number of the exit."""
-    text = PAGE.read_text(encoding="utf-8")
-    new = filled(text, PAGE.name, blocks())
-    if new == text:
-        return 0
-    if check:
-        print(f"{PAGE.name}: a table is out of date; run python -m experiments report", file=sys.stderr)
-        return 1
-    PAGE.write_text(new, encoding="utf-8")
-    print(f"{PAGE.name}: wrote the tables")
-    return 0
+    """Write the pages, or with ``check`` only say whether they are up to date; the number of the exit."""
+    known = blocks()
+    stale = False
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        new = filled(text, page.name, known)
+        if new == text:
+            continue
+        if check:
+            print(f"{page.name}: a table is out of date; run python -m experiments report", file=sys.stderr)
+            stale = True
+            continue
+        page.write_text(new, encoding="utf-8")
+        print(f"{page.name}: wrote the tables")
+    return int(stale)
 
 
 def blocks() -> dict[str, str]:
-    """Every block of the page by the name in its markers."""
-    found = {"overview": overview(), "defaults": defaults()}
+    """Every block of the pages by the name in its markers."""
+    found = {"overview": overview(), "defaults": defaults(), "public data": public_data()}
     for name in NAMES:
         experiment, results = load(name), results_of(name).read()
         found |= {
@@ -83,6 +88,32 @@ def _ratio(best: Curve, plain: Curve, epsilon: float) -> str:
     return (
         f"{plain[epsilon].mean('max') / best[epsilon].mean('max'):.2f}" if epsilon in best and epsilon in plain else ""
     )
+
+
+def public_data() -> str:
+    """The experiments on public data, every method with its defaults: three errors at some epsilons."""
+    rows = {}
+    for name in NAMES:
+        experiment, results = load(name), results_of(name).read()
+        if not any(panel.public for panel in experiment.panels):
+            continue
+        for sweep in experiment.sweeps:
+            for dataset in sweep.datasets:
+                mine = replace(sweep, datasets=(dataset,), subset=(), epsilons=SOME_EPSILONS)
+                panel = Panel("", dataset, (sweep.public,))
+                curve = curves_of(replace(experiment, sweeps=(mine,)), panel, results).get(sweep.curve + DEFAULTS, {})
+                cells = (_errors(curve.get(epsilon)) for epsilon in SOME_EPSILONS)
+                rows[dataset, sweep.public or "none", f"`{sweep.method}`"] = tuple(cells)
+    heads = ("private", "public", "method", *(f"epsilon {epsilon:g}" for epsilon in SOME_EPSILONS))
+    return markdown(heads, [(*key, *cells) for key, cells in sorted(rows.items())])
+
+
+def _errors(spot: Spot | None) -> str:
+    """Max error, root-mean-square error and total variation distance, and the number of runs if it is not the usual."""
+    if spot is None:
+        return ""
+    text = f"{spot.mean('max'):.4f} / {spot.mean('rmse'):.5f} / {spot.mean('tvd'):.3f}"
+    return text + ("" if len(spot.runs) == len(SEEDS) else f" ({len(spot.runs)})")
 
 
 def claims_table(experiment: Experiment, results: Mapping[Key, Row]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.common import run_once
-from benchmarks.public_data import table_of as named_table
+from benchmarks.common import table_of as named_table
 
 from experiments.grid import KEYS, METRICS, Row, Run
 from pointillist.algorithms import get_method

@@ -22,7 +22,7 @@ from typing import Any
 
 import matplotlib
 import pytest
-from experiments import adopt, claims, curves, driver, figures, grid, report, results
+from experiments import claims, curves, driver, figures, grid, report, results
 from experiments.__main__ import main
 from experiments.grid import EPSILONS, FIELDS, KEYS, NAMES, Claim, Experiment, Panel, Row, Run, Sweep, canonical
 from experiments.results import Results
@@ -365,16 +365,6 @@ def test_bad_words_leave_with_two(arguments: list[str], capsys: pytest.CaptureFi
     assert "error:" in capsys.readouterr().err
 
 
-def test_benchmark_lines_are_converted() -> None:
-    with adopt.SOURCE.open(newline="", encoding="utf-8") as file:
-        first = next(csv.DictReader(file))
-    row = adopt.converted(first, "abc")
-    assert row.keys() == set(FIELDS)
-    assert row["max"] == first["max"]
-    assert row["commit"] == "abc"
-    assert grid.key_of(row) in grid.load("public_near").runs() | grid.load("public_far").runs()
-
-
 def test_tables_are_packed(tiny: Results, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pack", str(tmp_path / "packed")]) == 0
     assert (tmp_path / "packed" / "demo.npz").is_file()
@@ -472,7 +462,7 @@ def test_a_stale_page_is_noticed(tiny: Results, tmp_path: Path, monkeypatch: pyt
     page = tmp_path / "page.md"
     names = ("overview", *(f"{part} tiny" for part in ("claims", "results", "settings", "runs")))
     page.write_text("".join(f"<!-- {name}:begin -->\n<!-- {name}:end -->\n" for name in names), encoding="utf-8")
-    monkeypatch.setattr(report, "PAGE", page)
+    monkeypatch.setattr(report, "PAGES", (page,))
     assert main(["report"]) == 0
     assert main(["report", "--check"]) == 0
     assert "no runs yet" in page.read_text(encoding="utf-8")
