@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from tests.command import Result, Run
 
-from pointillist import synthesis
+from pointillist import cli, synthesis
 from pointillist.privacy.ledger import Entry, Ledger
 
 os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
@@ -67,3 +70,20 @@ class Blind:
 def blind_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seeded runs get noise that ignores the data: what comes out cannot depend on the table but through noise."""
     monkeypatch.setattr(synthesis, "InsecureSeededNoise", Blind)
+
+
+@pytest.fixture
+def run(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command in this process, as its entry point runs it, in the working folder that the test file makes."""
+
+    def go(*arguments: str) -> Result:
+        monkeypatch.setattr(sys, "argv", ["pointillist", *arguments])
+        capsys.readouterr()
+        code: Any = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code or 0
+        return Result(code, *capsys.readouterr())
+
+    return go

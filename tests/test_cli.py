@@ -7,16 +7,14 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests.command import Run, tree
 
 import pointillist
-from pointillist import cli
 from pointillist.algorithms import METHODS
 from pointillist.data import datasets
 from pointillist.data.schema import Schema
@@ -53,15 +51,6 @@ ROWS = ["f,20,none,0", "m,70,some,1", "f,10,full,2", "m,30,full,0"] * 25
 FILES = ["model.npz", "release.json", "synthetic.csv", "synthetic.parquet", "transcript.npz"]
 
 
-class Result(NamedTuple):
-    code: Any
-    out: str
-    err: str
-
-
-Run = Callable[..., Result]
-
-
 def table(*more: str, head: str = HEAD, rows: list[str] = ROWS) -> str:
     return "\n".join([head, *rows, *more]) + "\n"
 
@@ -74,27 +63,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "people.csv").write_text(table())
     (tmp_path / "people.schema.toml").write_text(SCHEMA)
     return tmp_path
-
-
-@pytest.fixture
-def run(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """The command in this process, as its entry point runs it."""
-
-    def go(*arguments: str) -> Result:
-        monkeypatch.setattr(sys, "argv", ["pointillist", *arguments])
-        capsys.readouterr()
-        code: Any = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = end.code or 0
-        return Result(code, *capsys.readouterr())
-
-    return go
-
-
-def tree(folder: Path) -> dict[str, bytes | None]:
-    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
 
 
 # --- from a table to figures

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests.command import Run, tree
 
-from pointillist import Categorical, InputError, Numeric, Release, Schema, Table, all_kway, cli, synthesis, synthesize
+from pointillist import Categorical, InputError, Numeric, Release, Schema, Table, all_kway, synthesis, synthesize
 from pointillist.algorithms import METHODS, get_method
 from pointillist.data import datasets
 from pointillist.data.public import PublicTable
@@ -255,15 +254,6 @@ def test_no_reweighting_beats_the_best_mixture_error() -> None:
 # --- the command line
 
 
-class Result(NamedTuple):
-    code: Any
-    out: str
-    err: str
-
-
-Run = Callable[..., Result]
-
-
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An own working folder with a private table, its schema, and a public table."""
@@ -272,27 +262,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     SCHEMA.save("people.schema.toml")
     people(150, seed=1)[["job", "age", "sex"]].assign(id=range(150)).to_csv("public.csv", index=False)
     return tmp_path
-
-
-@pytest.fixture
-def run(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """The command in this process, as its entry point runs it."""
-
-    def go(*arguments: str) -> Result:
-        monkeypatch.setattr(sys, "argv", ["pointillist", *arguments])
-        capsys.readouterr()
-        code: Any = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = end.code or 0
-        return Result(code, *capsys.readouterr())
-
-    return go
-
-
-def tree(folder: Path) -> dict[str, bytes | None]:
-    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
 
 
 @pytest.mark.parametrize("method", SETTINGS)
