@@ -39,8 +39,8 @@ __all__ = ["BestResponse", "Parameters", "build"]
 class Parameters:
     """Hyper-parameters of DualQuery."""
 
-    eta: float = parameter(3.0, "step of the weights over the queries")
-    samples: int = parameter(50, "s, the queries drawn per round")
+    eta: float = parameter(2.0, "step of the weights over the queries")
+    samples: int = parameter(25, "s, the queries drawn per round")
     rounds: int = parameter(1000, "stop after so many rounds even if budget is left")
     solver: str = parameter("maxsat", "integer-program solver, 'maxsat' or 'milp'")
     time_limit: float = parameter(10.0, "seconds for one integer program")
