@@ -252,6 +252,7 @@ def test_the_constants_of_the_default_are_those_of_the_pages() -> None:
     for text in (page, methods):
         assert f"{halfway} log(1 + v_j / {halfway})" in text
         assert f"s · {shrinkage.LAMBDA:g} σ^(-{shrinkage.POWER})" in text  # noqa: RUF001
+    assert f"No share starts below {shrinkage.LEAST_SHARE:.4f}" in page
     assert f"first {auto.RAMP:.0%}".replace("%", " %") in page
     assert f"y + {tau} z and y - z / {tau}" in page
     assert f"rises to {shrinkage.FACTOR}, and then to {shrinkage.FACTOR}³, as" in page

@@ -50,7 +50,7 @@ SMALL: dict[str, dict[str, Any]] = {
 LEARNS: dict[str, dict[str, Any]] = {
     "mwem": {},
     "pep": {},
-    "dualquery": {"eta": 10.0, "rounds": 60},
+    "dualquery": {"eta": 10.0, "samples": 50, "rounds": 60},
     "fem": {"rounds": 12, "samples": 20, "sigma": 3.0},
     "rap": {"rounds": 3, "picks": 2, "rows": 50, "t_max": 500, "learning_rate": 0.01, "patience": 0},
     "rap_softmax": {"rounds": 3, "picks": 2, "rows": 50, "t_max": 300},

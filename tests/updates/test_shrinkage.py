@@ -171,6 +171,24 @@ def test_a_strong_tie_of_rare_values_outlasts_the_shrinkage(seed: int) -> None:
     assert algorithm.family.answers(params, pair)[-1] > 0.5 * fractions(table, pair)[-1]
 
 
+def test_a_value_that_seems_to_be_absent_at_the_start_comes_back() -> None:
+    """Noise puts the share of a value at 0, as a sum over its cells, though one of them stands out by far."""
+    domain = Domain(("a", "b"), (30, 5))
+    total, sigma = 10_000, 40.0
+    counts = np.full((30, 5), total / 150)
+    counts[0] = -110.0
+    counts[0, 0] = 400.0
+    method = get_method("auto")
+    algorithm = method.algorithm(all_kway(domain, 2), method.configure({"strength": 1.0}))
+    assert algorithm.measurable is not None
+    log = Log(algorithm.measurable, total, [Round((Pick(0),), (counts.ravel().astype(int),), sigma)], [{}])
+    targets, precision = combined(log)
+    assert one_way(algorithm.measurable, targets, precision)[0][0] == 0.0
+    start, _ = algorithm.begin(np.random.default_rng(0))
+    params, _ = algorithm.update(np.random.default_rng(0), start, None, log)
+    assert algorithm.family.answers(params, all_kway(domain, 2))[0] > 0.01
+
+
 def test_the_strength_follows_how_strongly_the_columns_are_tied() -> None:
     """Both tables have the same one-way marginals and the same noise."""
     strengths = [learn(table, 0.1)[1].notes[-1]["strength"] for table in (chain(3000), shuffled(chain(3000)))]

@@ -6,11 +6,11 @@ The rows p_1 .. p_B minimise, with noisy fractions y_c of the standard deviation
         + lambda sum_j g_j c log(1 + v_j / c),        g_j = sqrt(m_j) (1 - m_j),  c = 0.3,
 
 where m is the mean row and v_j, between 0 and 1, the variance of p_bj over the rows b as a share of m_j (1 - m_j), by
-Adam, from the product of the estimated one-way marginals and small random differences. It descends again, from where it
-is, while the mean of (q_c - y_c)^2 / sigma_c^2 is clearly above 1, so that the residual is larger than the noise, and
-the last descent still lowered the whole by one percent; and as often as it was of use in a trial (see below). The model
-is the mixture of several such fits, which differ in their starts: what they have of the noise is not the same in all,
-and averages out in part.
+Adam, from the product of the estimated one-way marginals, none of them below 0.0003, and small random differences. It
+descends again, from where it is, while the mean of (q_c - y_c)^2 / sigma_c^2 is clearly above 1, so that the residual
+is larger than the noise, and the last descent still lowered the whole by one percent; and as often as it was of use in
+a trial (see below). The model is the mixture of several such fits, which differ in their starts: what they have of the
+noise is not the same in all, and averages out in part.
 
 The first term alone follows the noise. The second is 0 for a product of marginals and grows with all that ties
 attributes together. The logarithm is for values that are tied strongly, as where one column repeats another: what a
@@ -71,8 +71,9 @@ MOST_DESCENTS = 10
 MOST_USEFUL, USEFUL = 3, 0.1
 """And no more often than that where its residual looks like noise already; each time must take away such a share of the
 squared error that is left."""
-LEAST_SHARE = 1e-6
-"""No value's estimated share is taken to be smaller at the start: a logit must be finite."""
+LEAST_SHARE = 3e-4
+"""No value's estimated share is taken to be smaller at the start. A frequent value whose estimate the noise has put at
+0 would otherwise have no gradient to speak of, and would never come back."""
 KAPPA = 0.3
 """How much the public cells count: see above."""
 MOST_WEIGHT = 100.0
