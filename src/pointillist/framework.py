@@ -210,6 +210,8 @@ def run(
     try:
         rounds = algorithm.schedule.count(rho, total)
         result = _rounds(algorithm, door, seed, params, log, rho, lambda done: progress(done, rounds))
+        if not all(np.isfinite(array).all() for array in algorithm.family.to_arrays(result).values()):
+            raise PointillistError("the last update made a model of numbers that are not finite; use a smaller step")
     except PointillistError as error:
         raise RunStopped(str(error), log) from error
     except (Exception, KeyboardInterrupt) as error:  # whatever it is, what was spent must be told

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -13,7 +15,7 @@ from pointillist.algorithms.pep import EntropyProjection
 from pointillist.data.datasets import load
 from pointillist.data.domain import Domain
 from pointillist.data.public import PublicTable
-from pointillist.families.histogram import Histogram
+from pointillist.families.histogram import FLOOR, Histogram
 from pointillist.framework import Log, Round
 from pointillist.privacy.scores import Pick
 from pointillist.queries.marginals import all_kway
@@ -165,6 +167,21 @@ def test_a_projection_by_marginal_is_the_nearest_distribution_within_the_toleran
             tried += 1
             assert distance(moved) >= distance(b) - 1e-9
     assert tried or gamma < 0.3
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_measurements_that_contradict_each_other_leave_finite_weights(dtype: type[np.floating[Any]]) -> None:
+    """All rows have one value, and some of them another: projections go to and fro and blow the weights up."""
+    domain = Domain(("a", "b"), (4, 3))
+    workload = Workload(domain, ((0,),), Grouping.QUERY)
+    log = log_of(workload, {0: [1100], 1: [20], 2: [15]})
+    params = np.full((4, 3), 1 / 12, dtype)
+    update = EntropyProjection(Histogram(domain), 0.0, 25)
+    for _ in range(20):
+        params, _ = update(np.random.default_rng(0), params, None, log)
+        assert np.isfinite(params).all()
+        assert params.min() >= FLOOR * 0.99
+        assert params.sum() == pytest.approx(1, abs=1e-5)
 
 
 @pytest.mark.parametrize(("method", "slack"), [("pep", 1.0), ("pep_pub", 1.5)])

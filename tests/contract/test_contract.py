@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pointillist import Grouping, InputError, Release, Table, Workload, all_kway, synthesize
+from pointillist import Grouping, InputError, Release, RunStopped, Table, Workload, all_kway, synthesize
 from pointillist.algorithms import METHODS, Method, get_method
 from pointillist.data.neighbours import Relation
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Categorical, Schema
 from pointillist.data.sources import TableSource
-from pointillist.framework import Algorithm, Replay, run
+from pointillist.framework import Algorithm, Log, Replay, run
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.curator import Curator
 from pointillist.privacy.insecure import InsecureSeededNoise
@@ -257,3 +257,22 @@ def test_the_loop_asks_no_types() -> None:
 def test_an_unknown_method_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(InputError, match="did you mean 'mwem'"):
         get_method("mwen")
+
+
+def test_a_model_that_is_not_finite_is_not_given_out() -> None:
+    """Also where it was the last update that spoilt it; what was spent is told."""
+    table = small_table(400)
+    workload = all_kway(table.domain, 2)
+    algorithm = build(METHODS["mwem"], workload, {"rounds": 2})
+
+    class Spoilt:
+        def init(self, params: np.ndarray) -> None:
+            return None
+
+        def __call__(self, rng: object, params: np.ndarray, memory: None, log: Log) -> tuple[np.ndarray, None]:
+            return (params * np.nan if len(log.rounds) == 2 else params), None
+
+    curator = Curator(TableSource(table), workload, Budget(1.0, 1e-6), InsecureSeededNoise(0))
+    with pytest.raises(RunStopped, match="not finite") as stopped:
+        run(dataclasses.replace(algorithm, update=Spoilt()), curator, seed=0)
+    assert len(stopped.value.log.rounds) == 2

@@ -24,7 +24,7 @@ import numpy as np
 
 from pointillist.algorithms.parameters import parameter
 from pointillist.errors import check, nearest
-from pointillist.families.histogram import Histogram, Weights
+from pointillist.families.histogram import Histogram, Weights, normalise
 from pointillist.framework import Algorithm, Average, Last, Log, Measurement
 from pointillist.privacy.schedule import EvenSchedule
 from pointillist.privacy.scores import MaxError
@@ -88,7 +88,7 @@ class MultiplicativeWeights:
             factors = np.exp(np.clip(self.eta * errors_now, -STEEPEST, STEEPEST))
             family.scale_group(params, workload, measurement.group, factors)
             mass += float(cells @ (factors - 1))
-        params /= params.sum(dtype=np.float64)
+        normalise(params)
         return params, None
 
 

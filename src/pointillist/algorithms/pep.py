@@ -21,8 +21,8 @@ and for a whole marginal the weight of each cell c by b_c / q_c (iterative propo
 
 gamma is ``slack`` standard deviations of the measurement's noise: D need not follow what is noise. A round makes at
 most min(T_max, 2 t) projections, from the current distribution on, and stops when every past error is at most gamma.
-A query whose projection changed nothing (no record that satisfies it has weight, as may be on public records) is left
-alone for the rest of the round.
+A group whose projection leaves nine tenths of its error (where no record that satisfies it has weight, as may be on
+public records) is left alone for the rest of the round.
 After a step on a single query only the past answers that share records with it are computed again.
 """
 
@@ -35,7 +35,7 @@ import numpy as np
 
 from pointillist.algorithms.parameters import parameter
 from pointillist.errors import check
-from pointillist.families.histogram import Histogram, Weights
+from pointillist.families.histogram import Histogram, Weights, normalise
 from pointillist.framework import Algorithm, Last, Log
 from pointillist.privacy.schedule import EvenSchedule
 from pointillist.privacy.scores import MaxError
@@ -48,6 +48,9 @@ CLOSE = 1e-9
 """An error beyond the tolerance by less than this is rounding."""
 PROGRESS = 0.9
 """A projection that leaves more than this share of the error beyond the tolerance changed nothing to speak of."""
+MOST_MASS = 1e6
+"""Measurements that contradict each other may blow the weights up: beyond this, or below its inverse, they are made to
+sum to 1 within a round, too."""
 HALVINGS = 60
 """Of the interval that holds log k."""
 
@@ -107,11 +110,14 @@ class EntropyProjection:
                 break
             factors = self.factors(targets[worst], sums[worst] / mass, gammas[worst])
             mass = self.family.rescale(params, log.workload, groups, worst, factors, sums, mass)
+            if not 1 / MOST_MASS < mass < MOST_MASS:
+                normalise(params)
+                sums[:], mass = self.family.group_sums(params, log.workload, groups), 1.0
             if beyond(worst) > max(PROGRESS * errors[worst], EDGE):
                 stuck.add(worst)
             steps += 1
         log.notes[-1]["projections"] = steps
-        params /= params.sum(dtype=np.float64)
+        normalise(params)
         return params, None
 
     def target(self, a: np.ndarray, grouping: Grouping) -> np.ndarray:

@@ -3,6 +3,7 @@ model back."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -56,17 +57,19 @@ def gated(
 ) -> Algorithm[np.ndarray]:
     """The algorithm, whose first rounds have ``gate_share`` of the budget and are judged by the gate, if there is one.
 
-    The number of rounds stays the same; where it follows the budget, the first ones count towards its bounds.
+    The number of rounds stays the same.
     """
     if parameters.gate == 0:
         return algorithm
     even = cast(EvenSchedule, algorithm.schedule)
     check(even.rounds >= 2, "rounds", even.rounds, "must be at least 2 for a gate", "use more rounds, or gate=0")
-    first = min(GATE_ROUNDS[grouping], even.rounds // 2)
+    fewest = min(even.rounds, even.least) if even.unit else even.rounds
+    first = max(1, min(GATE_ROUNDS[grouping], fewest // 2))
+    rest = math.sqrt(1 - parameters.gate_share)  # what is left of sqrt(rho): the rounds follow from all of it
     schedule = ThenSchedule(
         parameters.gate_share,
         replace(even, rounds=first, unit=0.0),
-        replace(even, rounds=even.rounds - first, least=max(1, even.least - first)),
+        replace(even, unit=even.unit * rest, least=max(even.least, first + 1), done=first),
     )
     return replace(algorithm, schedule=schedule, update=Gate(algorithm.update, support, first, parameters.gate))
 

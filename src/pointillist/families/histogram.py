@@ -17,7 +17,7 @@ from pointillist.families.sampling import stratified
 from pointillist.framework import Family
 from pointillist.queries.workload import Grouping, Workload
 
-__all__ = ["FLOOR", "Histogram", "Weights", "marginals_of", "sum_out"]
+__all__ = ["FLOOR", "Histogram", "Weights", "marginals_of", "normalise", "sum_out"]
 
 MOST_CELLS = 100_000_000
 DOUBLE_CELLS = 10_000_000
@@ -46,6 +46,12 @@ class Weights(Family[np.ndarray], Protocol):
     ) -> float:  # fmt: skip
         """Scale the group ``groups[at]`` and bring the ``sums`` of all ``groups`` up to date; returns the new mass."""
         ...
+
+
+def normalise(params: np.ndarray) -> None:
+    """Make the weights sum to 1, in place, none of them below the floor."""
+    params /= params.sum(dtype=np.float64)
+    np.maximum(params, FLOOR, out=params)
 
 
 @dataclass(frozen=True)
@@ -107,14 +113,14 @@ class Histogram:
             return float(sums[at].sum())
         fixed = workload.fixed(groups[at])
         gain = float(factors[0]) - 1
+        before = self._view(params, workload, groups[at]).sum(dtype=np.float64)
         for n, other in enumerate(groups):
             both = workload.fixed(other)
             if all(both.get(i, y) == y for i, y in fixed.items()):
                 shared = params[self._index(fixed | both)].sum(dtype=np.float64)
                 sums[n] = sums[n] + gain * shared
-        before = float(sums[at][0]) / float(factors[0])
         self.scale_group(params, workload, groups[at], factors)
-        return mass + gain * before
+        return mass + gain * float(before)
 
     def _index(self, fixed: Mapping[int, int]) -> tuple[Any, ...]:
         """The index of a strided view: one value per fixed attribute, all values of the others."""

@@ -55,7 +55,7 @@ class EvenSchedule:
 
     Without ``measure`` all of it goes to selecting. With ``unit``, T is n sqrt(rho) / unit, but at least ``least`` and
     at most ``rounds``: the noise of a measurement, as a share of n about sqrt(T) / (n sqrt(rho)), is then about
-    1 / (unit sqrt(T)), unless T is at a bound.
+    1 / (unit sqrt(T)), unless T is at a bound. ``done`` of the T rounds were made before.
     """
 
     rounds: int
@@ -64,6 +64,7 @@ class EvenSchedule:
     measure: bool = True
     unit: float = 0.0
     least: int = 1
+    done: int = 0
 
     def __post_init__(self) -> None:
         check(self.rounds >= 1, "rounds", self.rounds, "must be at least 1", "give for example 50")
@@ -73,7 +74,8 @@ class EvenSchedule:
               "give for example 0.5")  # fmt: skip
 
     def count(self, rho: float, total: int) -> int:
-        return min(self.rounds, max(self.least, int(total * math.sqrt(rho) / self.unit))) if self.unit else self.rounds
+        wanted = max(self.least, int(total * math.sqrt(rho) / self.unit)) if self.unit else self.rounds
+        return min(self.rounds, wanted) - self.done
 
     def spend(self, t: int, rho: float, total: int) -> Spend | None:
         rounds = self.count(rho, total)
