@@ -20,11 +20,7 @@ def parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="make the runs that are missing", description="Make the missing runs.")
     run.add_argument("names", nargs="+", metavar="NAME", help=f"all, or some of {', '.join(NAMES)}")
     run.add_argument("--list", action="store_true", help="only count the runs that are missing")
-    run.add_argument("--datasets", type=_words, metavar="A,B", help="only on these tables")
-    run.add_argument("--methods", type=_words, metavar="A,B", help="only these methods")
-    run.add_argument("--epsilons", type=_numbers, metavar="A,B", help="only these epsilons")
-    run.add_argument("--seeds", type=_whole_numbers, metavar="A,B", help="these seeds in the place of the config's")
-    run.add_argument("--only", choices=("defaults", "tuned"), help="only our defaults, or only the grids")
+    _choosing(run)
     run.add_argument("--whole", action="store_true", help="all of the paper's grids, not their subsets")
     run.add_argument("--retry", action="store_true", help="also the runs that failed before")
     run.add_argument("--limit", type=int, metavar="N", help="at most so many runs")
@@ -33,6 +29,8 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--engine", choices=ENGINES, default="processes", help="default: processes of this machine")
     run.add_argument("--address", metavar="TCP", help="of a Dask scheduler; without it, dask runs on this machine")
     run.add_argument("--results", type=Path, metavar="FILE", help="write here, not into experiments/NAME/results.csv")
+    drop = commands.add_parser("drop", help="take runs out of the results, when the code behind them has changed")
+    _choosing(drop)
     merge = commands.add_parser("merge", help="take over the lines of results files that were made elsewhere")
     merge.add_argument("files", nargs="+", type=Path, metavar="FILE")
     pack = commands.add_parser("pack", help="pack the tables for a machine without their files or pyarrow")
@@ -41,6 +39,15 @@ def parser() -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="write the tables of docs/reproduction.md")
     report.add_argument("--check", action="store_true", help="change nothing; exit 1 if a table is out of date")
     return whole
+
+
+def _choosing(command: argparse.ArgumentParser) -> None:
+    """The options that choose runs."""
+    command.add_argument("--datasets", type=_words, metavar="A,B", help="only on these tables")
+    command.add_argument("--methods", type=_words, metavar="A,B", help="only these methods")
+    command.add_argument("--epsilons", type=_numbers, metavar="A,B", help="only these epsilons")
+    command.add_argument("--seeds", type=_whole_numbers, metavar="A,B", help="these seeds in the place of the config's")
+    command.add_argument("--only", choices=("defaults", "tuned"), help="only our defaults, or only the grids")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -95,6 +102,13 @@ def _counted(runs: Sequence[object]) -> list[str]:
 
 
 def _other(chosen: argparse.Namespace) -> int:
+    if chosen.command == "drop":
+        from experiments.driver import Choice, drop
+
+        if not chosen.methods:
+            raise InputError("--methods", Shown("none"), "must name the methods whose runs go", "add --methods auto")
+        print(drop(Choice(chosen.datasets, chosen.methods, chosen.epsilons, chosen.seeds, chosen.only)))
+        return 0
     if chosen.command == "merge":
         from experiments.driver import merge
 

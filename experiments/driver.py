@@ -119,6 +119,15 @@ def merge(paths: Sequence[Path]) -> str:
     return f"{len(rows)} lines read, {new} added to the experiments, {strange} belong to none"
 
 
+def drop(choice: Choice) -> str:
+    """Take the chosen runs out of all results files, since they must be made again; a sentence about it."""
+    runs = [run for name in NAMES for whole in (False, True) for run in load(name).runs(whole).values()]
+    choice.check(runs)
+    keys = {run.key for run in choice.of(runs)}
+    lines = sum(results_of(name).drop(keys) for name in NAMES)
+    return f"{lines} lines taken out; python -m experiments run all makes their runs again"
+
+
 def pack(folder: Path) -> str:
     """Write the codes of every table as compressed arrays, for ``POINTILLIST_PACKED``; a sentence about it."""
     from benchmarks.common import pack as write

@@ -6,6 +6,7 @@ the configs; the rest of the page is prose.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from tools.write_tables import filled
 
 from experiments.claims import judge
 from experiments.curves import DEFAULTS, Curve, Spot, curves_of
-from experiments.grid import EPSILONS, NAMES, SEEDS, SOME_EPSILONS, Experiment, Key, Panel, Row, Sweep, load
+from experiments.grid import EPSILONS, NAMES, SEEDS, SOME_EPSILONS, Experiment, Key, Panel, Point, Row, Sweep, load
 from experiments.results import FOLDER, results_of
 
 PAGES = tuple(FOLDER.parent / "docs" / name for name in ("reproduction.md", "public-data.md"))
@@ -47,7 +48,7 @@ def blocks() -> dict[str, str]:
         found |= {
             f"claims {name}": claims_table(experiment, results),
             f"results {name}": results_tables(experiment, results),
-            f"settings {name}": settings_table(experiment),
+            f"settings {name}": settings_table(experiment, results),
             f"runs {name}": runs_table(experiment, results),
         }
     return found
@@ -148,25 +149,49 @@ def _cell(spot: Spot | None) -> str:
     return f"{spot.mean('max'):.4f}{spread}" + ("" if runs == len(SEEDS) else f" ({runs})")
 
 
-def settings_table(experiment: Experiment) -> str:
-    """The paper's grid of every curve, and what of it was run."""
+def settings_table(experiment: Experiment, results: Mapping[Key, Row]) -> str:
+    """The paper's grid of every curve, and what of it was run: tables of which the same was run share a line."""
     rows = []
     for sweep in experiment.sweeps:
-        ran = "; ".join(_point(point) for point in sweep.subset)
-        what = [part for part in (ran, "defaults" if sweep.defaults else "") if part]
-        tables = ", ".join(sweep.datasets) + (f" with {sweep.public}" if sweep.public else "")
-        epsilons = "" if sweep.epsilons == EPSILONS else f" (epsilon {_values(sweep.epsilons)})"
-        rows.append((sweep.curve, tables, _grid(sweep), ", ".join(what) + epsilons))
+        same: dict[str, list[str]] = {}
+        for dataset in sweep.datasets:
+            same.setdefault(_what_was_run(replace(sweep, datasets=(dataset,)), results), []).append(dataset)
+        beside = f" with {sweep.public}" if sweep.public else ""
+        rows += [(sweep.curve, ", ".join(tables) + beside, _grid(sweep), what) for what, tables in same.items()]
     return markdown(("curve", "tables", "the paper's grid", "run here"), rows)
+
+
+def _what_was_run(sweep: Sweep, results: Mapping[Key, Row]) -> str:
+    """The settings with all their runs, those with some, and the defaults."""
+    runs = len(sweep.epsilons) * len(sweep.seeds)
+    shares: dict[int, list[Point]] = {}
+    for point in sweep.subset:
+        made = sum(run.key in results for run in replace(sweep, subset=(point,)).tuned())
+        if made:
+            shares.setdefault(made, []).append(point)
+    parts = [_points(points) + _partly(made, runs) for made, points in sorted(shares.items(), reverse=True)]
+    made = sum(run.key in results for run in sweep.untuned())
+    if made:
+        parts.append("defaults" + _partly(made, runs))
+    epsilons = "" if sweep.epsilons == EPSILONS else f" (epsilon {_values(sweep.epsilons)})"
+    return "; ".join(parts) + epsilons if parts else "nothing yet"
+
+
+def _partly(made: int, runs: int) -> str:
+    return "" if made == runs else f" ({made} of {runs} runs)"
+
+
+def _points(points: Sequence[Point]) -> str:
+    """Settings by their values if they are all combinations of these, else one by one."""
+    values = {name: list(dict.fromkeys(point[name] for point in points)) for name in points[0]}
+    if len(points) == math.prod(len(found) for found in values.values()):
+        return ", ".join(f"{name} {_values(found)}" for name, found in values.items())
+    return "; ".join(" ".join(f"{name} {value}" for name, value in point.items()) for point in points)
 
 
 def _grid(sweep: Sweep) -> str:
     parts = [f"{name} {_values(values)}" for name, values in sweep.grid.items()]
     return "; ".join(parts) or "not in the paper"
-
-
-def _point(point: Mapping[str, object]) -> str:
-    return " ".join(f"{name} {value}" for name, value in point.items())
 
 
 def _values(values: Iterable[float]) -> str:

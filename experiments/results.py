@@ -10,7 +10,7 @@ import csv
 import fcntl
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -67,6 +67,18 @@ class Results:
             file.flush()
             os.fsync(file.fileno())
         return len(new)
+
+    def drop(self, keys: Collection[Key]) -> int:
+        """Take lines out, those of runs that must be made again; how many these were."""
+        with self._locked() as file:
+            known = self._parse(_whole(file.read()))
+            kept = [row for key, row in known.items() if key not in keys]
+            if len(kept) < len(known):
+                file.truncate(0)
+                file.write(_encode([dict(zip(FIELDS, FIELDS, strict=True)), *kept]))
+                file.flush()
+                os.fsync(file.fileno())
+        return len(known) - len(kept)
 
     @contextmanager
     def _locked(self) -> Iterator[BinaryIO]:

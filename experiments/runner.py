@@ -114,8 +114,9 @@ def _serve(connection: Connection, threads: int) -> None:
     """A worker: runs what it is sent until the driver is gone."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, str(threads))
-    from experiments.run import execute
+    from experiments.run import commit, execute
 
+    commit()  # asked now, before anybody commits something else
     try:
         while True:
             run = connection.recv()

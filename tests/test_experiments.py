@@ -365,6 +365,18 @@ def test_bad_words_leave_with_two(arguments: list[str], capsys: pytest.CaptureFi
     assert "error:" in capsys.readouterr().err
 
 
+def test_runs_that_must_be_made_again_are_taken_out(tiny: Results, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [replace(RUN, epsilon=epsilon, parameters=text) for epsilon in (0.1, 1.0) for text in ("{}", '{"rounds":1}')]
+    runs = [replace(run, grouping="" if run.parameters == "{}" else "query") for run in runs]
+    tiny.append([row_of(run) for run in runs])
+    assert main(["drop", "--methods", "mwem", "--only", "defaults", "--epsilons", "1"]) == 0
+    assert capsys.readouterr().out.startswith("1 lines taken out")
+    assert set(tiny.read()) == {run.key for run in runs if run.parameters != "{}" or run.epsilon != 1}
+    assert tiny.append([row_of(runs[2])]) == 1  # the file is whole
+    assert main(["drop"]) == 2
+    assert capsys.readouterr().err.startswith("error: --methods must name the methods whose runs go, got none")
+
+
 def test_tables_are_packed(tiny: Results, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pack", str(tmp_path / "packed")]) == 0
     assert (tmp_path / "packed" / "demo.npz").is_file()

@@ -31,8 +31,10 @@ from pointillist.updates.descent import Descent, Settings
 
 __all__ = ["Parameters", "build", "projection"]
 
-ROUNDS_PER_ATTRIBUTE = 2
-"""By marginal: wide tables have more to learn. Fixed on adult-reduced and on 15 columns of acs-oh."""
+LEAST_ROUNDS, ROUNDS_PER_ATTRIBUTE, UNIT = 10, 2, 50.0
+"""By marginal T = n sqrt(rho) / 50, but at least 10 and at most 2 for every attribute: wide tables have more to learn,
+and with little budget more measurements are only more noise. Fixed on adult-reduced, ADULT* and 15 columns of acs-oh.
+"""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Parameters:
 
     rounds: int | None = parameter(
         None,
-        "T, the number of rounds; by default 10 by query, 2 d by marginal but at least 10, "
+        "T, the number of rounds; by default 10 by query, n sqrt(rho) / 50 by marginal, at least 10 and at most 2 d, "
         "or fewer if the groups run out",
     )
     picks: int | None = parameter(None, "K, the groups selected per round; by default 10 by query, 2 by marginal")
@@ -67,8 +69,11 @@ def projection(workload: Workload, model: Model, parameters: Parameters) -> Algo
     if picks is None:
         picks = min(10 if by_query else 2, workload.groups)
     if rounds is None:
-        wanted = 10 if by_query else max(10, ROUNDS_PER_ATTRIBUTE * len(workload.domain))
-        rounds = max(1, min(wanted, workload.groups // max(picks, 1)))
+        there = max(1, workload.groups // max(picks, 1))
+        most = LEAST_ROUNDS if by_query else max(LEAST_ROUNDS, ROUNDS_PER_ATTRIBUTE * len(workload.domain))
+        schedule = EvenSchedule(min(most, there), picks, parameters.alpha, unit=UNIT, least=min(LEAST_ROUNDS, there))
+    else:
+        schedule = EvenSchedule(rounds, picks, parameters.alpha)
     if tolerance is None:
         tolerance = 1e-8 if by_query else 1.0
     settings = Settings(
@@ -79,7 +84,7 @@ def projection(workload: Workload, model: Model, parameters: Parameters) -> Algo
     )
     return Algorithm(
         family=family,
-        schedule=EvenSchedule(rounds, picks, parameters.alpha),
+        schedule=schedule,
         rule=MaxError(parameters.prior),
         repeat=False,
         update=Descent(family, workload, settings),
