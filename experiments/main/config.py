@@ -10,8 +10,8 @@ from experiments.grid import SOME_EPSILONS, Claim, Experiment, Panel, Sweep, poi
 
 SMALL = ("adult-reduced", "acs-pa-reduced")
 FEW, MANY = {"picks": 5, "rounds": 10}, {"picks": 5, "rounds": 25}
-TWELVE = points(picks=(5, 10, 25, 50), rounds=(5, 10, 25))
-"""Of the 35 settings of RAP and RAP-softmax."""
+EIGHT = (*points(picks=(5, 10), rounds=(5, 10, 25)), *points(picks=(25,), rounds=(5, 10)))
+"""Of the 35 settings of RAP-softmax."""
 
 EXPERIMENT = Experiment(
     title="Main comparison",
@@ -28,7 +28,7 @@ EXPERIMENT = Experiment(
         Sweep("GEM", "gem", ("adult-reduced", "adult"), grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ADULT,
               subset=points(**paper.GEM_ADULT)),
         Sweep("GEM", "gem", ("acs-pa-reduced",), grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ACS_REDUCED,
-              subset=points(**paper.GEM_ACS_REDUCED)),
+              subset=points(rounds=(50, 75, 100, 125, 150))),
         Sweep("GEM", "gem", ("acs-pa",), grouping="query", fixed=paper.GEM_FIXED, grid=paper.GEM_ACS,
               subset=points(rounds=(100, 200)), epsilons=SOME_EPSILONS),
         Sweep("PEP", "pep", SMALL, grouping="query", fixed=paper.PEP_FIXED, grid=paper.PEP,
@@ -36,9 +36,9 @@ EXPERIMENT = Experiment(
         Sweep("MWEM", "mwem", SMALL, grouping="query", fixed=paper.MWEM_PAST_FIXED, grid=paper.MWEM_PAST,
               subset=points(**paper.MWEM_PAST)),
         Sweep("RAP-softmax", "rap_softmax", (*SMALL, "adult"), grouping="query", fixed=paper.RAP_SOFTMAX_FIXED,
-              grid=paper.RAP_SOFTMAX, subset=TWELVE),
+              grid=paper.RAP_SOFTMAX, subset=EIGHT),
         Sweep("RAP-softmax", "rap_softmax", ("acs-pa",), grouping="query", fixed=paper.RAP_SOFTMAX_FIXED,
-              grid=paper.RAP_SOFTMAX, subset=(FEW, MANY), epsilons=SOME_EPSILONS),
+              grid=paper.RAP_SOFTMAX, subset=(FEW, MANY), defaults=False, epsilons=SOME_EPSILONS),
         Sweep("DualQuery", "dualquery", SMALL, grouping="query", grid=paper.DUALQUERY,
               subset=points(**paper.DUALQUERY)),
     ),

@@ -19,8 +19,8 @@ and for a whole marginal the weight of each cell c by b_c / q_c (iterative propo
 
     b_c = the point of [a_c - gamma, a_c + gamma] nearest to k q_c,        k such that the b_c sum to 1.
 
-gamma is ``slack`` standard deviations of the measurement's noise: D need not follow what is noise. A round makes at
-most min(T_max, 2 t) projections, from the current distribution on, and stops when every past error is at most gamma.
+gamma is the share ``slack`` of sigma sqrt(2 ln m), about the largest of the noises of m cells (at least 2): D need not
+follow what is noise. A round makes at most min(T_max, 2 t) projections, from the current distribution on, and stops when every past error is at most gamma.
 A group whose projection leaves nine tenths of its error (where no record that satisfies it has weight, as may be on
 public records) is left alone for the rest of the round.
 After a step on a single query only the past answers that share records with it are computed again.
@@ -28,6 +28,7 @@ After a step on a single query only the past answers that share records with it 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -36,7 +37,7 @@ import numpy as np
 from pointillist.algorithms.parameters import parameter
 from pointillist.errors import check
 from pointillist.families.histogram import Histogram, Weights, normalise
-from pointillist.framework import Algorithm, Last, Log
+from pointillist.framework import Algorithm, Last, Log, Measurement
 from pointillist.privacy.schedule import EvenSchedule
 from pointillist.privacy.scores import MaxError
 from pointillist.queries.workload import Grouping, Workload
@@ -54,7 +55,7 @@ sum to 1 within a round, too."""
 HALVINGS = 60
 """Of the interval that holds log k."""
 
-SLACK = {Grouping.MARGINAL: 1.0, Grouping.QUERY: 0.0}
+SLACK = {Grouping.MARGINAL: 0.3, Grouping.QUERY: 0.0}
 """By marginal most cells are small, and a projection onto the measurement itself makes noise of them. By query it makes
 little difference. Fixed on adult-reduced and on 15 columns of acs-oh, at epsilon 0.1, 0.25 and 1."""
 
@@ -67,8 +68,8 @@ class Parameters:
     alpha: float = parameter(0.5, "weight of selecting against measuring, in (0, 1)")
     slack: float | None = parameter(
         None,
-        "gamma, the error up to which a measurement counts as met, in standard deviations of its noise; "
-        "by default 0 by query, 1 by marginal",
+        "gamma, the error up to which a measurement counts as met, as a share of about the largest noise of its cells; "
+        "by default 0 by query, 0.3 by marginal",
     )
     t_max: int = parameter(25, "T_max, the largest number of projections in a round")
     repeat: bool = parameter(False, "let a group be selected again")
@@ -94,7 +95,7 @@ class EntropyProjection:
     def __call__(self, rng: np.random.Generator, params: np.ndarray, memory: None, log: Log) -> tuple[np.ndarray, None]:
         groups = [m.group for m in log.measurements]
         targets = [self.target(log.feasible(m), log.workload.grouping) for m in log.measurements]
-        gammas = [self.slack * m.sigma / log.total for m in log.measurements]
+        gammas = [self.slack * largest_noise(m) / log.total for m in log.measurements]
         sums = self.family.group_sums(params, log.workload, groups)
         mass = float(params.sum(dtype=np.float64))
 
@@ -140,6 +141,11 @@ class EntropyProjection:
             least, most = (least, middle) if np.clip(np.exp(middle) * q, low, high).sum() > 1 else (middle, most)
         cells: np.ndarray = np.clip(np.exp(most) * q, low, high) / q
         return cells
+
+
+def largest_noise(measurement: Measurement) -> float:
+    """About the largest of the noises of m cells: sigma sqrt(2 ln m), with at least two cells."""
+    return measurement.sigma * math.sqrt(2 * math.log(max(2, len(measurement.counts))))
 
 
 def build(
