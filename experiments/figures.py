@@ -50,6 +50,8 @@ PANEL = (2.7, 2.1)
 """Width and height of a panel in inches."""
 DIGITS = re.compile(r"\d+\.\d{3,}")
 """Coordinates finer than the eye: an SVG file is half as large without them."""
+WIDE = 50.0
+"""An axis over more than this factor has fewer numbers."""
 SPREAD = 0.012
 """Curves are moved apart by this share of epsilon each, so that their error bars do not lie on each other."""
 
@@ -136,7 +138,9 @@ def _dress(axis: Axes, filled: bool) -> None:
         axis.text(0.5, 0.5, "no runs yet", transform=axis.transAxes, ha="center", color="#777777")
         return
     axis.set_yscale("log")
-    axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0), numticks=12))
+    low, high = axis.get_ylim()
+    subs = (1.0, 3.0) if high > WIDE * low else (1.0, 2.0, 3.0, 5.0, 7.0)
+    axis.yaxis.set_major_locator(LogLocator(subs=subs, numticks=12))
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6f}".rstrip("0")))
     axis.yaxis.set_minor_locator(NullLocator())
     axis.grid(axis="y", color="#E5E5E5", linewidth=0.6)
