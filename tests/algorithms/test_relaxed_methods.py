@@ -31,7 +31,7 @@ def test_by_marginal_the_rounds_follow_the_budget_within_bounds(method: str) -> 
 
 
 @pytest.mark.parametrize("method", ["rap", "rap_softmax"])
-def test_by_query_the_rounds_are_those_of_the_paper(method: str) -> None:
+def test_by_query_the_rounds_are_fixed(method: str) -> None:
     by_query = schedule(method, 15, Grouping.QUERY)
     assert [by_query.count(rho, 10_000) for rho in (1e-9, 1.0)] == [10, 10]
     assert by_query.picks == 10
