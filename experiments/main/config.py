@@ -40,7 +40,7 @@ EXPERIMENT = Experiment(
         Sweep("RAP-softmax", "rap_softmax", ("acs-pa",), grouping="query", fixed=paper.RAP_SOFTMAX_FIXED,
               grid=paper.RAP_SOFTMAX, subset=(FEW, MANY), defaults=False, epsilons=SOME_EPSILONS),
         Sweep("DualQuery", "dualquery", SMALL, grouping="query", grid=paper.DUALQUERY,
-              subset=points(**paper.DUALQUERY)),
+              subset=points(eta=(2.0, 3.0, 4.0, 5.0), samples=(25, 50, 100))),
     ),
     claims=(
         Claim("PEP beats MWEM on the small tables", "lower", "PEP", "MWEM", datasets=SMALL),

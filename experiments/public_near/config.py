@@ -53,5 +53,9 @@ EXPERIMENT = Experiment(
               value=1.5),
         Claim("PEP-Pub performs like PMW-Pub (our defaults)", "similar", "PEP-Pub (defaults)", "PMW-Pub (defaults)",
               value=1.5),
+        Claim("GEM-Pub performs like PMW-Pub on ADULT, each at its best", "similar", "GEM-Pub", "PMW-Pub", value=1.5,
+              datasets=("adult",)),
+        Claim("PEP-Pub performs like PMW-Pub on ADULT, each at its best", "similar", "PEP-Pub", "PMW-Pub", value=1.5,
+              datasets=("adult",)),
     ),
 )  # fmt: skip
