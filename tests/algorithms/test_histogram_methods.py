@@ -222,3 +222,15 @@ def _indicator(family: Histogram, workload: Workload, query: int) -> np.ndarray:
     ones = np.zeros(family.domain.sizes)
     family._view(ones, workload, query)[...] = 1
     return ones.ravel()
+
+
+@pytest.mark.parametrize(("method", "counts"), [("mwem", [50, 80, 105]), ("pep", [20, 40, 45])])
+def test_by_marginal_the_rounds_follow_the_budget_within_bounds(method: str, counts: list[int]) -> None:
+    chosen = METHODS[method]
+    domain = Domain(tuple(f"x{i}" for i in range(15)), (2,) * 15)
+    schedule = chosen.algorithm(all_kway(domain, 3), chosen.configure({})).schedule
+    assert [schedule.count(rho, 10_000) for rho in (1e-9, 1.0, 100.0)] == counts
+    by_query = chosen.algorithm(all_kway(domain, 3, Grouping.QUERY), chosen.configure({})).schedule
+    assert by_query.count(1e-9, 10_000) == by_query.count(100.0, 10_000)
+    given = chosen.algorithm(all_kway(domain, 3), chosen.configure({"rounds": 7})).schedule
+    assert [given.count(rho, 10_000) for rho in (1e-9, 100.0)] == [7, 7]

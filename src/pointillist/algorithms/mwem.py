@@ -36,12 +36,20 @@ __all__ = ["Parameters", "build"]
 STEEPEST = 20.0
 """No step multiplies a weight by more than exp(20), however large eta is."""
 
+LEAST_ROUNDS, ROUNDS_PER_ATTRIBUTE, UNIT = 50, 7, 125.0
+"""By marginal T = n sqrt(rho) / 125, between these bounds: with much budget and many attributes there is more to learn.
+Fixed on 15 columns of acs-oh."""
+
 
 @dataclass(frozen=True)
 class Parameters:
     """Hyper-parameters of MWEM."""
 
-    rounds: int | None = parameter(None, "T, the number of rounds; by default 150 by query, 50 by marginal or fewer")
+    rounds: int | None = parameter(
+        None,
+        "T, the number of rounds; by default 150 by query, n sqrt(rho) / 125 by marginal, at least 50 and at most 7 d, "
+        "or the number of groups",
+    )
     alpha: float = parameter(0.5, "weight of selecting against measuring, in (0, 1)")
     past: bool = parameter(True, "apply past measurements again")
     repeat: bool = parameter(False, "let a group be selected again")
@@ -94,16 +102,19 @@ class MultiplicativeWeights:
 
 def build(workload: Workload, parameters: Parameters, family: Weights | None = None) -> Algorithm[np.ndarray]:
     """MWEM as a choice of parts; with a ``family`` of weights on other records, for the variant on public data."""
+    public = family is not None
     family = Histogram(workload.domain) if family is None else family
     by_query = workload.grouping is Grouping.QUERY
-    rounds, eta = parameters.rounds, parameters.eta
-    if rounds is None:
-        rounds = min(150 if by_query else 50, workload.groups)
+    eta = parameters.eta
+    least = 150 if by_query else LEAST_ROUNDS
+    # By query, and on public records, the number is fixed (there it is PMWPub that makes it follow the budget).
+    most = least if by_query or public else ROUNDS_PER_ATTRIBUTE * len(workload.domain)
+    schedule = EvenSchedule.of(parameters.rounds, least, most, workload.groups, UNIT, alpha=parameters.alpha)
     if eta is None:  # the errors of a whole marginal are spread over its cells, so they are smaller
         eta = 0.5 if by_query else 2.0
     return Algorithm(
         family=family,
-        schedule=EvenSchedule(rounds, alpha=parameters.alpha),
+        schedule=schedule,
         rule=MaxError(parameters.prior),
         repeat=parameters.repeat,
         update=MultiplicativeWeights(family, eta, parameters.past),

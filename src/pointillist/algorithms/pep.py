@@ -55,6 +55,10 @@ sum to 1 within a round, too."""
 HALVINGS = 60
 """Of the interval that holds log k."""
 
+LEAST_ROUNDS, ROUNDS_PER_ATTRIBUTE, UNIT = 20, 3, 250.0
+"""By marginal T = n sqrt(rho) / 250, between these bounds: with much budget and many attributes there is more to learn.
+Fixed on 15 columns of acs-oh."""
+
 SLACK = {Grouping.MARGINAL: 0.3, Grouping.QUERY: 0.0}
 """By marginal most cells are small, and a projection onto the measurement itself makes noise of them. By query it makes
 little difference. Fixed on adult-reduced and on 15 columns of acs-oh, at epsilon 0.1, 0.25 and 1."""
@@ -64,7 +68,11 @@ little difference. Fixed on adult-reduced and on 15 columns of acs-oh, at epsilo
 class Parameters:
     """Hyper-parameters of PEP."""
 
-    rounds: int | None = parameter(None, "T, the number of rounds; by default 50 by query, 20 by marginal or fewer")
+    rounds: int | None = parameter(
+        None,
+        "T, the number of rounds; by default 50 by query, n sqrt(rho) / 250 by marginal, at least 20 and at most 3 d, "
+        "or the number of groups",
+    )
     alpha: float = parameter(0.5, "weight of selecting against measuring, in (0, 1)")
     slack: float | None = parameter(
         None,
@@ -152,14 +160,17 @@ def build(
     workload: Workload, parameters: Parameters, family: Weights | None = None, slacks: Mapping[Grouping, float] = SLACK
 ) -> Algorithm[np.ndarray]:
     """PEP as a choice of parts; with a ``family`` of weights on other records, for the variant on public data."""
+    public = family is not None
     family = Histogram(workload.domain) if family is None else family
-    rounds = parameters.rounds
     slack = slacks[workload.grouping] if parameters.slack is None else parameters.slack
-    if rounds is None:
-        rounds = min(50 if workload.grouping is Grouping.QUERY else 20, workload.groups)
+    by_query = workload.grouping is Grouping.QUERY
+    least = 50 if by_query else LEAST_ROUNDS
+    # By query, and on public records, the number is fixed (there it is PEPPub that makes it follow the budget).
+    most = least if by_query or public else ROUNDS_PER_ATTRIBUTE * len(workload.domain)
+    schedule = EvenSchedule.of(parameters.rounds, least, most, workload.groups, UNIT, alpha=parameters.alpha)
     return Algorithm(
         family=family,
-        schedule=EvenSchedule(rounds, alpha=parameters.alpha),
+        schedule=schedule,
         rule=MaxError(parameters.prior),
         repeat=parameters.repeat,
         update=EntropyProjection(family, slack, parameters.t_max),

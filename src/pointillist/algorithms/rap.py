@@ -68,12 +68,8 @@ def projection(workload: Workload, model: Model, parameters: Parameters) -> Algo
     picks, rounds, tolerance = parameters.picks, parameters.rounds, parameters.tolerance
     if picks is None:
         picks = min(10 if by_query else 2, workload.groups)
-    if rounds is None:
-        there = max(1, workload.groups // max(picks, 1))
-        most = LEAST_ROUNDS if by_query else max(LEAST_ROUNDS, ROUNDS_PER_ATTRIBUTE * len(workload.domain))
-        schedule = EvenSchedule(min(most, there), picks, parameters.alpha, unit=UNIT, least=min(LEAST_ROUNDS, there))
-    else:
-        schedule = EvenSchedule(rounds, picks, parameters.alpha)
+    most = LEAST_ROUNDS if by_query else ROUNDS_PER_ATTRIBUTE * len(workload.domain)
+    schedule = EvenSchedule.of(rounds, LEAST_ROUNDS, most, workload.groups, UNIT, picks, parameters.alpha)
     if tolerance is None:
         tolerance = 1e-8 if by_query else 1.0
     settings = Settings(

@@ -73,6 +73,16 @@ class EvenSchedule:
         check(0.001 <= self.alpha <= 0.999, "alpha", self.alpha, "must leave both parts a share (0.001 .. 0.999)",
               "give for example 0.5")  # fmt: skip
 
+    @classmethod
+    def of(
+        cls, rounds: int | None, least: int, most: int, groups: int, unit: float, picks: int = 1, alpha: float = 0.5
+    ) -> EvenSchedule:
+        """The rounds that are asked for, else n sqrt(rho) / unit between the bounds, as long as there are groups."""
+        if rounds is not None:
+            return cls(rounds, picks, alpha)
+        there = max(1, groups // max(picks, 1))
+        return cls(min(max(least, most), there), picks, alpha, unit=unit, least=min(least, there))
+
     def count(self, rho: float, total: int) -> int:
         wanted = max(self.least, int(total * math.sqrt(rho) / self.unit)) if self.unit else self.rounds
         return min(self.rounds, wanted) - self.done
