@@ -39,7 +39,9 @@ EXPERIMENT = Experiment(
               grid=paper.RAP_SOFTMAX, subset=EIGHT),
         Sweep("RAP-softmax", "rap_softmax", ("acs-pa",), grouping="query", fixed=paper.RAP_SOFTMAX_FIXED,
               grid=paper.RAP_SOFTMAX, subset=(FEW, MANY), defaults=False, epsilons=SOME_EPSILONS),
-        Sweep("DualQuery", "dualquery", SMALL, grouping="query", grid=paper.DUALQUERY,
+        Sweep("DualQuery", "dualquery", SMALL[:1], grouping="query", grid=paper.DUALQUERY,
+              subset=points(**paper.DUALQUERY)),
+        Sweep("DualQuery", "dualquery", SMALL[1:], grouping="query", grid=paper.DUALQUERY,
               subset=points(eta=(2.0, 3.0, 4.0, 5.0), samples=(25, 50, 100))),
     ),
     claims=(

@@ -15,7 +15,7 @@ EXPERIMENT = Experiment(
         Sweep("MWEM, no past queries", "mwem", SMALL[:1], grouping="query", fixed=paper.MWEM_FIXED, grid=paper.MWEM,
               subset=points(**paper.MWEM), defaults=False),
         Sweep("MWEM, no past queries", "mwem", SMALL[1:], grouping="query", fixed=paper.MWEM_FIXED, grid=paper.MWEM,
-              subset=points(rounds=(200,)), defaults=False),
+              subset=points(rounds=(100, 200, 500)), defaults=False),
     ),
     claims=(
         Claim("past queries lower the max error", "lower", "MWEM", "MWEM, no past queries"),

@@ -84,8 +84,10 @@ class EvenSchedule:
         return cls(min(max(least, most), there), picks, alpha, unit=unit, least=min(least, there))
 
     def count(self, rho: float, total: int) -> int:
-        wanted = max(self.least, int(total * math.sqrt(rho) / self.unit)) if self.unit else self.rounds
-        return min(self.rounds, wanted) - self.done
+        if not self.unit:
+            return self.rounds - self.done
+        wanted = int(total * math.sqrt(rho) / self.unit + 1e-9)  # the same however rho and unit were scaled
+        return min(self.rounds, max(self.least, wanted)) - self.done
 
     def spend(self, t: int, rho: float, total: int) -> Spend | None:
         rounds = self.count(rho, total)
