@@ -100,21 +100,21 @@ class MultiplicativeWeights:
         return params, None
 
 
-def build(workload: Workload, parameters: Parameters, family: Weights | None = None) -> Algorithm[np.ndarray]:
-    """MWEM as a choice of parts; with a ``family`` of weights on other records, for the variant on public data."""
-    public = family is not None
+def build(
+    workload: Workload, parameters: Parameters, family: Weights | None = None, schedule: EvenSchedule | None = None
+) -> Algorithm[np.ndarray]:
+    """MWEM as a choice of parts; with other weights and another schedule, for the variant on public data."""
     family = Histogram(workload.domain) if family is None else family
     by_query = workload.grouping is Grouping.QUERY
     eta = parameters.eta
     least = 150 if by_query else LEAST_ROUNDS
-    # By query, and on public records, the number is fixed (there it is PMWPub that makes it follow the budget).
-    most = least if by_query or public else ROUNDS_PER_ATTRIBUTE * len(workload.domain)
-    schedule = EvenSchedule.of(parameters.rounds, least, most, workload.groups, UNIT, alpha=parameters.alpha)
+    most = least if by_query else ROUNDS_PER_ATTRIBUTE * len(workload.domain)
     if eta is None:  # the errors of a whole marginal are spread over its cells, so they are smaller
         eta = 0.5 if by_query else 2.0
     return Algorithm(
         family=family,
-        schedule=schedule,
+        schedule=schedule
+        or EvenSchedule.of(parameters.rounds, least, most, workload.groups, UNIT, alpha=parameters.alpha),
         rule=MaxError(parameters.prior),
         repeat=parameters.repeat,
         update=MultiplicativeWeights(family, eta, parameters.past),

@@ -157,20 +157,19 @@ def largest_noise(measurement: Measurement) -> float:
 
 
 def build(
-    workload: Workload, parameters: Parameters, family: Weights | None = None, slacks: Mapping[Grouping, float] = SLACK
-) -> Algorithm[np.ndarray]:
-    """PEP as a choice of parts; with a ``family`` of weights on other records, for the variant on public data."""
-    public = family is not None
+    workload: Workload, parameters: Parameters, family: Weights | None = None, schedule: EvenSchedule | None = None,
+    slacks: Mapping[Grouping, float] = SLACK,
+) -> Algorithm[np.ndarray]:  # fmt: skip
+    """PEP as a choice of parts; with other weights and another schedule, for the variant on public data."""
     family = Histogram(workload.domain) if family is None else family
     slack = slacks[workload.grouping] if parameters.slack is None else parameters.slack
     by_query = workload.grouping is Grouping.QUERY
     least = 50 if by_query else LEAST_ROUNDS
-    # By query, and on public records, the number is fixed (there it is PEPPub that makes it follow the budget).
-    most = least if by_query or public else ROUNDS_PER_ATTRIBUTE * len(workload.domain)
-    schedule = EvenSchedule.of(parameters.rounds, least, most, workload.groups, UNIT, alpha=parameters.alpha)
+    most = least if by_query else ROUNDS_PER_ATTRIBUTE * len(workload.domain)
     return Algorithm(
         family=family,
-        schedule=schedule,
+        schedule=schedule
+        or EvenSchedule.of(parameters.rounds, least, most, workload.groups, UNIT, alpha=parameters.alpha),
         rule=MaxError(parameters.prior),
         repeat=parameters.repeat,
         update=EntropyProjection(family, slack, parameters.t_max),

@@ -53,7 +53,7 @@ class Parameters(GateParameters, pep.Parameters):
 def build(workload: Workload, parameters: Parameters, public: PublicTable) -> Algorithm[np.ndarray]:
     """PEPPub as a choice of parts."""
     support = Support.of(public, "pep_pub")
-    algorithm = pep.build(workload, parameters, support, SLACK)
-    if parameters.rounds is None:
-        algorithm = thrifty(algorithm, support, workload.grouping)
+    most = 50 if workload.grouping is Grouping.QUERY else 20
+    schedule = thrifty(parameters.rounds, parameters.alpha, workload, most)
+    algorithm = pep.build(workload, parameters, support, schedule, SLACK)
     return gated(algorithm, support, workload.grouping, parameters)

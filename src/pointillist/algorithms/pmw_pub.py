@@ -23,7 +23,7 @@ from pointillist.algorithms.public import GateParameters, gated, thrifty
 from pointillist.data.public import PublicTable
 from pointillist.families.support import Support
 from pointillist.framework import Algorithm
-from pointillist.queries.workload import Workload
+from pointillist.queries.workload import Grouping, Workload
 
 __all__ = ["Parameters", "build"]
 
@@ -46,7 +46,7 @@ class Parameters(GateParameters, mwem.Parameters):
 def build(workload: Workload, parameters: Parameters, public: PublicTable) -> Algorithm[np.ndarray]:
     """PMWPub as a choice of parts."""
     support = Support.of(public, "pmw_pub")
-    algorithm = mwem.build(workload, parameters, support)
-    if parameters.rounds is None:
-        algorithm = thrifty(algorithm, support, workload.grouping)
+    most = 150 if workload.grouping is Grouping.QUERY else 50
+    schedule = thrifty(parameters.rounds, parameters.alpha, workload, most)
+    algorithm = mwem.build(workload, parameters, support, schedule)
     return gated(algorithm, support, workload.grouping, parameters)

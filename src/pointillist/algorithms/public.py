@@ -45,11 +45,10 @@ class GateParameters:
               "must leave both parts a share (0.001 .. 0.999)", "give for example 0.1")  # fmt: skip
 
 
-def thrifty(algorithm: Algorithm[np.ndarray], support: Support, grouping: Grouping) -> Algorithm[np.ndarray]:
-    """The algorithm, with fewer rounds where the budget is small."""
-    even = cast(EvenSchedule, algorithm.schedule)
-    least = LEAST[grouping] * len(support.domain.sizes)
-    return replace(algorithm, schedule=replace(even, unit=UNIT, least=least))
+def thrifty(rounds: int | None, alpha: float, workload: Workload, most: int) -> EvenSchedule:
+    """The rounds that are asked for, else fewer where the budget is small."""
+    least = min(LEAST[workload.grouping] * len(workload.domain), most)
+    return EvenSchedule.of(rounds, least, most, workload.groups, UNIT, alpha=alpha)
 
 
 def gated(
