@@ -13,7 +13,7 @@ import pointillist
 
 ROOT = Path(pointillist.__file__).parent
 LAYERS = [
-    "errors", "data", "queries", "privacy", "framework", "families", "updates", "algorithms", "release",
+    "errors", "checks", "data", "queries", "privacy", "framework", "families", "updates", "algorithms", "release",
     "synthesis", "evaluation", "__init__", "cli",
 ]  # fmt: skip
 HEAVY = ("opendp", "pyarrow", "pandas", "polars", "jax", "optax", "pysat", "matplotlib")

@@ -1,0 +1,70 @@
+"""Rules that many parameters share, each under its name. A check raises :class:`~pointillist.errors.InputError` in one
+sentence (parameter, rule, value, next step), or returns the value with the type that it was shown to have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from pointillist.errors import InputError, nearest
+
+__all__ = ["at_least", "between", "check", "not_negative", "one_of", "positive", "present", "share"]
+
+T = TypeVar("T")
+Number = TypeVar("Number", int, float)
+
+
+def check(condition: bool, parameter: str, value: Any, rule: str, hint: str) -> None:
+    """Refuse ``value`` unless ``condition`` holds: for rules that no other function here has."""
+    if not condition:
+        raise InputError(parameter, value, rule, hint)
+
+
+def present(parameter: str, value: T | None, rule: str, hint: str) -> T:
+    """A value that is there."""
+    if value is None:
+        raise InputError(parameter, value, rule, hint)
+    return value
+
+
+def at_least(parameter: str, value: Number, least: Number, example: Any = None) -> Number:
+    """A number that is not below ``least``."""
+    hint = f"give for example {least if example is None else example}"
+    check(value >= least, parameter, value, f"must be at least {least}", hint)
+    return value
+
+
+def between(parameter: str, value: Number, low: Number, high: Number, hint: str) -> Number:
+    """A number in ``low .. high``, both included."""
+    check(low <= value <= high, parameter, value, f"must be in {low:,} .. {high:,}", hint)
+    return value
+
+
+def positive(parameter: str, value: float, example: Any = 1) -> float:
+    """A finite number above 0."""
+    rule = "must be a finite number above 0"
+    check(0 < value < math.inf, parameter, value, rule, f"give for example {example}")
+    return value
+
+
+def not_negative(parameter: str, value: float, hint: str = "give 0") -> float:
+    """A finite number, 0 or more."""
+    check(0 <= value < math.inf, parameter, value, "must be a finite number, 0 or more", hint)
+    return value
+
+
+def share(parameter: str, value: float, example: Any = 0.5, zero: bool = False) -> float:
+    """A number above 0 (or, with ``zero``, at least 0) and below 1."""
+    rule = "must be at least 0 and below 1" if zero else "must be above 0 and below 1"
+    check((0 <= value if zero else 0 < value) and value < 1, parameter, value, rule, f"give for example {example}")
+    return value
+
+
+def one_of(parameter: str, value: str, known: Iterable[str], rule: str | None = None) -> str:
+    """A known word; the hint names the one that is closest to what was given."""
+    known = list(known)
+    if value not in known:
+        rule = f"must be one of {', '.join(known)}" if rule is None else rule
+        raise InputError(parameter, str(value), rule, nearest(str(value), known))
+    return value
