@@ -1,4 +1,4 @@
-"""Sphinx: `make docs` builds the pages into site/ and takes every warning for an error."""
+"""Sphinx configuration: `make docs` builds the pages into site/ and treats warnings as errors."""
 
 import re
 from importlib import metadata
@@ -8,7 +8,8 @@ project = "Pointillist"
 author = "The Pointillist developers"
 release = version = metadata.version("pointillist")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
+myst_enable_extensions = ["amsmath", "dollarmath"]  # $...$ and $$...$$; MathJax typesets them in the browser
 myst_heading_anchors = 3
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
@@ -20,7 +21,7 @@ html_show_copyright = False
 
 
 def escape_bars(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """In docstrings |Q| is the size of Q, not a substitution of reStructuredText."""
+    """Escape |Q|, the size of Q, which reStructuredText would read as a substitution."""
     lines[:] = [re.sub(r"\|(\w+)\|", r"\\|\1\\|", line) for line in lines]
 
 

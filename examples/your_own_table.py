@@ -1,4 +1,4 @@
-"""A pandas table of your own: draft a schema, review it, synthesize. Run: python examples/your_own_table.py"""
+"""Use your own pandas table: draft a schema, review it, synthesize. Run: python examples/your_own_table.py"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pointillist import Categorical, InputError, Numeric, Schema, draft_schema, 
 
 
 def survey(people: int = 3000) -> pd.DataFrame:
-    """A made-up survey. Put your own table here."""
+    """A made-up survey. Replace it with your own table."""
     rng = np.random.default_rng(7)
     age = rng.integers(18, 90, people)
     works = rng.random(people) < np.where(age < 65, 0.8, 0.1)
@@ -25,7 +25,7 @@ def survey(people: int = 3000) -> pd.DataFrame:
 def main() -> None:
     frame = survey()
 
-    # 1. Draft. The draft is read off the data, so it is not public knowledge yet; a run refuses it.
+    # 1. Draft. The draft is derived from the data, so it is not public knowledge yet, and a run refuses it.
     draft = draft_schema(frame)
     print(f"drafted: {', '.join(draft.domain.names)}; left out: {', '.join(draft.ignore)}")
     try:
@@ -33,8 +33,8 @@ def main() -> None:
     except InputError as error:
         print(f"refused: {error}")
 
-    # 2. Review. Keep what anyone could know without the table (code books, legal limits) and replace the rest.
-    # You may as well edit the file that `pointillist schema` writes. Here the reviewed schema is written in code.
+    # 2. Review. Keep what is known without the table (code books, legal limits) and replace the rest.
+    # You can also edit the file that `pointillist schema` writes. Here the reviewed schema is written in code.
     reviewed = Schema(
         (
             Numeric("age", (18, 30, 45, 65, 120), integer=True),
@@ -49,7 +49,7 @@ def main() -> None:
         reviewed.save(file)
         reviewed = Schema.load(file)
 
-    # 3. Synthesize: all two-way marginals. Asking for rounds asks for another method than the default: here MWEM.
+    # 3. Synthesize: all two-way marginals. The default method has no rounds, so asking for them selects MWEM here.
     release = synthesize(frame, schema=reviewed, epsilon=2.0, workload="marginals:2", settings={"rounds": 5}, rows=1000)
     print(release.statement)
     print(release.table.to_pandas().head())
