@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml
 demo: $(STAMP) ## synthesize the embedded demo table into demo/
 	$(BIN)/pointillist demo --out demo --force
 
-test: lint type ## lint, types and the tests
+test: lint type docs ## lint, types, documentation and the tests
 	$(BIN)/python -m pytest -q
 
 test-slow: $(STAMP) ## statistical and accuracy tests (minutes)
@@ -41,15 +41,15 @@ type: $(STAMP) ## mypy
 docs: $(STAMP) ## build the documentation into site/
 	$(BIN)/sphinx-build -q -W -b html docs site
 
-bench: $(STAMP) ## speed and accuracy benchmarks
+bench: $(STAMP) ## benchmarks of speed and scaling
 	$(BIN)/python -m benchmarks
 
-figures: $(STAMP) ## redraw the paper's figures and tables from the committed results
+figures: $(STAMP) ## draw the figures and write the tables of accuracy from the committed results
 	$(BIN)/python -m experiments figures
 	$(BIN)/python -m experiments report
 
 WORKERS ?= 2
-experiments: $(STAMP) ## make the runs of the paper's experiments that are missing (hours; WORKERS=2)
+experiments: $(STAMP) ## make the missing runs of the experiments (hours; WORKERS=2)
 	$(BIN)/python -m experiments run all --workers $(WORKERS)
 
 clean: ## remove what the commands made

@@ -1,1 +1,1 @@
-"""Benchmarks: ratios measured in one run. ``python -m benchmarks [NAME ...] [--write]``."""
+"""Benchmarks of speed and scaling: ``python -m benchmarks [NAME ...] [--write]``."""

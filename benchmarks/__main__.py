@@ -1,4 +1,4 @@
-"""Run benchmarks and print their tables; ``--write`` keeps each in benchmarks/results/NAME.md."""
+"""Run benchmarks and print their tables; ``--write`` also writes each to benchmarks/results/NAME.md."""
 
 from __future__ import annotations
 
@@ -6,47 +6,49 @@ import argparse
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from measuring.machine import versions
 
 from pointillist.errors import InputError
 
-NAMES = (
-    "histogram_speed", "histogram_scaling", "histogram_accuracy", "solvers", "relaxed_answers", "gem_speed",
-    "relaxed_accuracy", "best_mixture", "default_accuracy", "ablation",
-)  # fmt: skip
+NAMES = ("histogram_speed", "histogram_scaling", "solvers", "relaxed_answers", "gem_speed", "best_mixture")
+PACKAGES = ("numpy", "scipy", "opendp", "jax", "torch")
 RESULTS = Path(__file__).parent / "results"
 
 
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
+def footer() -> str:
+    """What the figures were measured with."""
+    found = versions(*PACKAGES)
+    python = found.pop("python")
+    packages = ", ".join(f"{name} {version}" for name, version in found.items())
+    return f"Python {python}, {packages}; {os.cpu_count()} cores ({platform.machine()}).\n"
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmarks; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; all by default")
-    parser.add_argument("--write", action="store_true", help="write the tables into benchmarks/results/")
-    arguments = parser.parse_args()
-    unknown = [name for name in arguments.names if name not in NAMES]
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(NAMES)}; default: all")
+    parser.add_argument("--write", action="store_true", help="write the tables to benchmarks/results/")
+    chosen = parser.parse_args(arguments)
+    unknown = [name for name in chosen.names if name not in NAMES]
     if unknown:
-        parser.error(f"unknown benchmark {unknown[0]!r}; known are {', '.join(NAMES)}")
-    for name in arguments.names or NAMES:
+        parser.error(f"unknown benchmark {unknown[0]!r}; choose from {', '.join(NAMES)}")
+    for name in chosen.names or NAMES:
         try:
             text = import_module(f"benchmarks.{name}").run()
-        except (ImportError, InputError) as reason:  # PyTorch or the datasets are not here
-            sys.stdout.write(f"\n{name} is left out: {reason}\n")
+        except (ImportError, InputError) as reason:  # PyTorch is not installed, or the datasets are missing
+            print(f"\n{name} is skipped: {reason}")
             continue
-        packages = ", ".join(f"{p} {_version(p)}" for p in ("numpy", "scipy", "opendp", "jax", "torch") if _version(p))
-        text += f"\nPython {platform.python_version()}, {packages}; {os.cpu_count()} cores ({platform.machine()}).\n"
-        sys.stdout.write(f"\n{text}\n")
-        if arguments.write:
+        text = f"{text}\n{footer()}"
+        print(f"\n{text}")
+        if chosen.write:
             RESULTS.mkdir(exist_ok=True)
             (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -7,68 +7,75 @@ does not depend on them.
 from __future__ import annotations
 
 import time
-from typing import Any
+from dataclasses import dataclass
 
 import jax
 import numpy as np
+from measuring.data import ADULT_SIZES as SIZES
+from measuring.markdown import section
 
-from benchmarks.common import markdown
-from benchmarks.gem_plain import matrix_rate, plain_steps
-from pointillist import Grouping, all_kway
+from benchmarks.gem_plain import Data, matrix_rate, plain_steps
+from pointillist import Grouping, Relation, all_kway
 from pointillist.data.domain import Domain
 from pointillist.families.generator import Generator
 from pointillist.families.relaxed import Relaxed
 from pointillist.framework import Log, Round
-from pointillist.privacy.scores import Pick
-from pointillist.updates.descent import Descent, Settings
+from pointillist.privacy.facts import Facts
+from pointillist.queries.answering import Lift
+from pointillist.queries.candidates import Candidates
+from pointillist.queries.measurement import Measurement
+from pointillist.updates.descent import Descent, Recipe
+from pointillist.updates.losses import Adam, SquaredError
 
-SIZES = (2, 2, 5, 6, 7, 9, 15, 16, 42, 16, 6, 10, 10)  # ADULT
+TOTAL = 44_000
 BATCH, INPUTS, HIDDEN, MEASURED = 1000, 512, (1024, 1024), 100
 
 
-def random_log(grouping: Grouping) -> Log:
-    """A transcript with 100 measured groups."""
+@dataclass(frozen=True)
+class Measured:
+    """Random counts of random candidates."""
+
+    domain: Domain
+    candidates: Candidates
+    measurements: tuple[Measurement, ...]
+
+
+def random_counts(grouping: Grouping) -> Measured:
+    """100 measured candidates."""
     domain = Domain(tuple(f"x{i}" for i in range(len(SIZES))), SIZES)
-    workload = all_kway(domain, 3, grouping)
+    candidates = grouping.candidates(all_kway(domain, 3).queries)
     rng = np.random.default_rng(0)
-    log = Log(workload, 44_000)
-    for group in rng.choice(workload.groups, MEASURED, replace=False):
-        cells = workload.group(int(group)).flat
-        counts = rng.integers(0, 1000, cells.stop - cells.start)
-        log.rounds.append(Round((Pick(int(group)),), (counts,), 100.0))
-        log.notes.append({})
-    return log
+    chosen = [candidates[int(n)] for n in rng.choice(len(candidates), MEASURED, replace=False)]
+    counts = [rng.integers(0, 1000, queries.size) for queries in chosen]
+    return Measured(domain, candidates, tuple(Measurement(q, c, 100.0) for q, c in zip(chosen, counts, strict=True)))
 
 
-def ours(log: Log, steps: int) -> tuple[float, float]:
+def ours(measured: Measured, steps: int) -> tuple[float, float]:
     """Seconds per step, and seconds to compile."""
-    family = Relaxed(Generator(log.workload.domain, BATCH, INPUTS, HIDDEN))
-    settings = Settings(steps=steps, learning_rate=1e-4, cosine=True)
-    update = Descent(family, log.workload, settings)
+    rounds = [Round(measurements=(measurement,)) for measurement in measured.measurements]
+    log = Log(Facts(TOTAL, 1.0, Relation.REPLACE), rounds)
+    family = Relaxed(Generator(measured.domain, BATCH, INPUTS, HIDDEN))
+    update = Descent(family, measured.candidates, Recipe(Adam(steps, 1e-4, cosine=True), SquaredError()))
     rng = np.random.default_rng(0)
     start = time.perf_counter()
-    params, memory = update(rng, family.init(rng), 0.0, log)
+    params, memory, _ = update(rng, family.init(rng), 0.0, log)
     jax.block_until_ready(params)
     first = time.perf_counter() - start
     start = time.perf_counter()
-    jax.block_until_ready(update(rng, params, memory, log)[0])
+    jax.block_until_ready(update(rng, params, memory, log).params)
     second = time.perf_counter() - start
     return second / steps, first - second
 
 
-def plain_data(log: Log) -> dict[str, Any]:
-    from pointillist.queries.relaxed import columns_of
-
-    workload = log.workload
-    groups = [m.group for m in log.measurements]
-    if workload.grouping is Grouping.QUERY:
-        targets = np.concatenate([log.fractions(m) for m in log.measurements]).astype(np.float32)
-        return {"columns": columns_of(workload, np.array(groups)), "targets": targets}
-    marginals = [workload.marginals[g] for g in groups]
-    targets = [
-        log.fractions(m).reshape(workload.domain.shape(s)) for m, s in zip(log.measurements, marginals, strict=True)
-    ]
-    return {"marginals": marginals, "targets": targets}
+def plain_data(measured: Measured, grouping: Grouping) -> Data:
+    """The same data as one-hot columns and targets of queries, or as attributes and targets of marginals."""
+    fractions = [m.fractions(TOTAL) for m in measured.measurements]
+    queries = [m.queries for m in measured.measurements]
+    if grouping is Grouping.QUERY:
+        targets = np.concatenate(fractions).astype(np.float32)
+        return Data(columns=Lift(measured.domain, queries).columns(queries), targets=targets)
+    shaped = [part.reshape(one.shape) for part, one in zip(fractions, queries, strict=True)]
+    return Data(marginals=[one.scope for one in queries], cells=shaped)
 
 
 def network_flops() -> float:
@@ -81,28 +88,21 @@ def network_flops() -> float:
 
 
 def run() -> str:
+    """By query and by marginal."""
     device = jax.default_backend()
     steps = 10 if device == "cpu" else 500
     torch_device = "cpu" if device == "cpu" else "cuda"
     rate = matrix_rate(torch_device)
     rows = []
     for grouping in (Grouping.QUERY, Grouping.MARGINAL):
-        log = random_log(grouping)
-        each, compiling = ours(log, steps)
-        plain = plain_steps(SIZES, BATCH, INPUTS, HIDDEN, plain_data(log), steps, torch_device)
+        measured = random_counts(grouping)
+        each, compiling = ours(measured, steps)
+        plain = plain_steps(SIZES, BATCH, INPUTS, HIDDEN, plain_data(measured, grouping), steps, torch_device)
         share = network_flops() / each / rate
-        rows.append(
-            (
-                grouping.value,
-                f"{1 / each:.1f}",
-                f"{1 / plain:.1f}",
-                f"{plain / each:.2f}",
-                f"{compiling:.1f}",
-                f"{share:.0%}",
-            )
-        )
+        speeds = (f"{1 / each:.1f}", f"{1 / plain:.1f}", f"{plain / each:.2f}")
+        rows.append((grouping.value, *speeds, f"{compiling:.1f}", f"{share:.0%}"))
     where = jax.devices()[0].device_kind
-    return markdown(
+    return section(
         f"GEM's inner loop on {where}, ADULT's sizes, {MEASURED} measured groups",
         ("group", "ours, steps/s", "plain PyTorch, steps/s", "ratio", "compilation, s", "network share of matrix rate"),
         rows,

@@ -25,10 +25,13 @@ class PlainHistogram:
         self.weights = np.full(self.cells.shape[1], 1 / self.cells.shape[1])
 
     def indicator(self, query: int) -> np.ndarray:
+        """Which cells satisfy a query."""
         marginal, values = self.queries[query]
-        return np.all(self.cells[list(marginal)] == np.array(values)[:, None], axis=0)
+        inside: np.ndarray = np.all(self.cells[list(marginal)] == np.array(values)[:, None], axis=0)
+        return inside
 
     def answers(self) -> np.ndarray:
+        """The answers to all queries."""
         parts = []
         for marginal in self.marginals:
             shape = [self.sizes[i] for i in marginal]

@@ -1,27 +1,20 @@
-"""Cost of one round of MWEM and PEP at 10^5 to 10^8 cells, and the memory it takes."""
+"""The seconds of a round of MWEM and PEP at 10^5 to 10^8 cells, and the memory that they need."""
 
 from __future__ import annotations
 
-import resource
-import time
-
 import numpy as np
+from measuring.data import workload_of
+from measuring.machine import peak_memory
+from measuring.markdown import section
+from measuring.runs import run_once
 
-from benchmarks.common import markdown
-from pointillist import Grouping, Table, all_kway
+from pointillist import Categorical, Grouping, Schema, Table
 from pointillist.algorithms import get_method
-from pointillist.data.schema import Categorical, Schema
-from pointillist.data.sources import TableSource
-from pointillist.families.histogram import Histogram
-from pointillist.framework import run as run_loop
-from pointillist.privacy.budget import Budget
-from pointillist.privacy.curator import Curator
-from pointillist.privacy.insecure import InsecureSeededNoise
 
 ROUNDS = 10
 
 
-def table_of(attributes: int, rows: int = 20_000) -> Table:
+def correlated(attributes: int, rows: int = 20_000) -> Table:
     """Correlated columns of ten values each: the domain has 10^attributes cells."""
     rng = np.random.default_rng(0)
     base = rng.integers(10, size=rows)
@@ -30,26 +23,20 @@ def table_of(attributes: int, rows: int = 20_000) -> Table:
 
 
 def run() -> str:
+    """Both methods in both groupings, at every size."""
     rows = []
     for attributes in (5, 6, 7, 8):
-        table = table_of(attributes)
+        table = correlated(attributes)
+        workload = workload_of(table, "3")
         for method in ("mwem", "pep"):
+            stated = get_method(method).memory(table.domain) / 1e6
             for grouping in Grouping:
-                workload = all_kway(table.domain, 3, grouping)
-                chosen = get_method(method)
-                algorithm = chosen.algorithm(workload, chosen.configure({"rounds": ROUNDS}))
-                curator = Curator(TableSource(table), workload, Budget(1.0, 1e-9), InsecureSeededNoise(0))
-                start = time.perf_counter()
-                run_loop(algorithm, curator, 0)
-                each = (time.perf_counter() - start) / ROUNDS
-                stated = Histogram.memory(table.domain) / 1e6
-                rows.append(
-                    (f"10^{attributes}", method, grouping.value, workload.queries, f"{each:.4f}", f"{stated:,.1f}")
-                )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    return markdown(
+                made = run_once(table, workload, method, {"rounds": ROUNDS}, 1.0, 0, grouping=grouping.value)
+                each = f"{made.seconds / ROUNDS:.4f}"
+                rows.append((f"10^{attributes}", method, grouping.value, workload.size, each, f"{stated:,.1f}"))
+    return section(
         "Seconds per round of the histogram methods by domain size",
         ("cells", "method", "group", "queries", "seconds per round", "weights, MB"),
         rows,
-        f"{ROUNDS} rounds, all three-way marginals. Peak memory of the whole benchmark: {peak:.2f} GB.",
+        f"{ROUNDS} rounds, all three-way marginals. Peak memory of the whole benchmark: {peak_memory()}.",
     )

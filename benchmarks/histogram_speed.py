@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
+from functools import partial
 
-from benchmarks.common import markdown, run_method, seconds
+import numpy as np
+from measuring.data import table_of, workload_of
+from measuring.machine import seconds
+from measuring.markdown import section
+from measuring.runs import run_once
+
 from benchmarks.histogram_plain import plain_mwem, plain_pep
-from pointillist import Grouping, all_kway
-from pointillist.data.datasets import load
 from pointillist.evaluation.report import fractions
 from pointillist.privacy.budget import rho_of
 
@@ -16,16 +19,20 @@ CASES = (("mwem", 150, plain_mwem), ("pep", 20, plain_pep), ("pep", 50, plain_pe
 
 
 def run() -> str:
-    table = load("adult-reduced")
-    workload = all_kway(table.domain, 3, Grouping.QUERY)
+    """Every case: one plain run, and the best of ours."""
+    table = table_of("adult-reduced")
+    workload = workload_of(table, "3")
     truth = fractions(table, workload)
     rows = []
     for method, rounds, plain in CASES:
-        scale = np.sqrt(rounds / rho_of(1.0, 1 / len(table) ** 2)) / len(table)
-        slow = seconds(lambda r=rounds, s=scale, p=plain: p(table.domain.sizes, truth, r, s, np.random.default_rng(0)))
-        fast = min(run_method(table, workload, method, {"rounds": rounds}, 1.0, seed)[1] for seed in range(RUNS))
+        scale = float(np.sqrt(rounds / rho_of(1.0, 1 / len(table) ** 2)) / len(table))
+        slow = seconds(partial(plain, table.domain.sizes, truth, rounds, scale, np.random.default_rng(0)))
+        ours = [
+            run_once(table, workload, method, {"rounds": rounds}, 1.0, seed, grouping="query") for seed in range(RUNS)
+        ]
+        fast = min(made.seconds for made in ours)
         rows.append((method, rounds, f"{slow:.2f}", f"{fast:.2f}", f"{slow / fast:.1f}"))
-    return markdown(
+    return section(
         "Speed of the histogram methods on ADULT (reduced)",
         ("method", "rounds", "plain, seconds", "ours, seconds", "ratio"),
         rows,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from measuring.data import ADULT_SIZES as SIZES
+from measuring.machine import seconds
+from measuring.markdown import section
 
-from benchmarks.common import markdown, seconds
-from benchmarks.gem_speed import SIZES
 from pointillist import all_kway
 from pointillist.data.domain import Domain
-from pointillist.queries.relaxed import Plan, columns_of, query_answers
+from pointillist.queries.answering import Layout, query_answers
+from pointillist.queries.candidates import Single
 
 ROWS, CHUNK = 1000, 4096
 
@@ -27,17 +29,19 @@ def torch_gather(rows: np.ndarray, cells: np.ndarray) -> float | None:
 
 
 def run() -> str:
+    """Every way to answer, on the same rows."""
     domain = Domain(tuple(f"x{i}" for i in range(len(SIZES))), SIZES)
     workload = all_kway(domain, 3)
-    plan = Plan(workload)
+    layout = Layout(domain, workload.queries)
     rng = np.random.default_rng(0)
     rows = jnp.asarray(np.concatenate([rng.dirichlet(np.ones(s), ROWS) for s in SIZES], axis=1), jnp.float32)
-    products = jax.jit(lambda r: jnp.concatenate([m.ravel() for m in plan.answers(r)]))
-    columns = columns_of(workload, np.arange(workload.queries))
+    products = jax.jit(lambda r: jnp.concatenate([m.ravel() for m in layout.answers(r)]))
+    single = Single(workload.queries)
+    columns = layout.lift.columns([single[n] for n in range(len(single))])
     padded = np.pad(columns, ((0, -len(columns) % CHUNK), (0, 0)), constant_values=sum(SIZES)).reshape(-1, CHUNK, 3)
     gather = jax.jit(lambda r, c: jax.lax.map(lambda part: query_answers(r, part), c))
-    gradient = jax.jit(jax.grad(lambda r: sum(jnp.sum(a * a) for a in plan.answers(r))))
-    first, second = plan.to_flat(products(rows)), np.asarray(gather(rows, padded)).ravel()[: workload.queries]
+    gradient = jax.jit(jax.grad(lambda r: sum(jnp.sum(a * a) for a in layout.answers(r))))
+    first, second = layout.to_flat(products(rows)), np.asarray(gather(rows, padded)).ravel()[: workload.size]
     assert np.allclose(first, second, atol=1e-4)
     host, cells = np.asarray(rows), columns.reshape(-1, 3)
 
@@ -60,9 +64,9 @@ def run() -> str:
         ("matrix products", f"{fast:.4f}", "1"),
         ("gradient over all queries, by matrix products", f"{back:.4f}", f"{back / fast:.1f}"),
     ]
-    return markdown(
-        f"All {workload.queries:,} three-way queries of ADULT's sizes from {ROWS} rows, {jax.default_backend()}",
+    return section(
+        f"All {workload.size:,} three-way queries of ADULT's sizes from {ROWS} rows, {jax.default_backend()}",
         ("way", "seconds", "times the matrix products"),
         table,
-        f"Memory of the matrix products: {plan.memory(ROWS) / 1e6:.0f} MB.",
+        f"Memory of the matrix products: {layout.memory(ROWS) / 1e6:.0f} MB.",
     )

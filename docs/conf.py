@@ -8,7 +8,7 @@ project = "Pointillist"
 author = "The Pointillist developers"
 release = version = metadata.version("pointillist")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
 myst_enable_extensions = ["amsmath", "dollarmath"]  # $...$ and $$...$$; MathJax typesets them in the browser
 myst_heading_anchors = 3
 autodoc_typehints = "signature"

@@ -1,10 +1,10 @@
-"""RAKING: proportional fitting of a histogram to the measured groups. A skeleton to copy.
+"""RAKING: proportional fitting of a histogram to the measured queries. A skeleton to copy.
 
-| family | selection | measured | update | output H |
-|---|---|---|---|---|
-| histogram over the whole domain | 1 per round, even budget | yes | proportional fitting to all measurements | last |
+| family | strategy | update | output H |
+|---|---|---|---|
+| histogram of the domain | select 1 and measure it, even budget | proportional fitting to all measurements | last |
 
-With a_i the measured answer and q_i(D) the estimate of one cell, a step multiplies the weights of that cell by
+With a_i the measured answer and q_i(D) the estimate of one query, a step multiplies the weights of its records by
 
     a_i / q_i(D),      both kept above 1/(2n),
 
@@ -20,31 +20,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pointillist.algorithms.parameters import parameter
-from pointillist.errors import check
+from pointillist.algorithms.method import Method, Task
+from pointillist.algorithms.settings import setting
+from pointillist.checks import at_least
 from pointillist.families.histogram import Histogram
-from pointillist.framework import Algorithm, Last, Log
-from pointillist.privacy.schedule import EvenSchedule
+from pointillist.framework import Algorithm, Last, Log, Updated
 from pointillist.privacy.scores import MaxError
-from pointillist.queries.workload import Workload
+from pointillist.queries.candidates import Grouping
+from pointillist.strategies import Rounds, SelectEvenly
 
-__all__ = ["Parameters", "build"]
+__all__ = ["METHOD", "Settings", "build"]
 
 
-# 1. The hyper-parameters: a frozen dataclass. No epsilon, no delta, no rho: the schedule and the curator have those.
+# 1. The settings: a frozen dataclass. No epsilon, no delta, no rho: the strategy gets rho with the facts of the run.
 @dataclass(frozen=True)
-class Parameters:
-    """Hyper-parameters of RAKING."""
+class Settings:
+    """Settings of RAKING."""
 
-    rounds: int = parameter(5, "T, the number of rounds")
-    alpha: float = parameter(0.5, "weight of selecting against measuring, in (0, 1)")
-    passes: int = parameter(3, "passes over all measurements in a round")
+    rounds: int = setting(5, "T, the number of rounds")
+    alpha: float = setting(0.5, "weight of selecting against measuring, in (0, 1)")
+    passes: int = setting(3, "passes over all measurements in a round")
 
     def __post_init__(self) -> None:
-        check(self.passes >= 1, "passes", self.passes, "must be at least 1", "give for example 3")
+        at_least("passes", self.passes, 1, 3)
 
 
-# 2. The update: all it learns of the private table is the log. Its own randomness is ``rng`` and nothing else.
+# 2. The update: all it learns about the private table is the log. Its own randomness is ``rng`` and nothing else.
 @dataclass(frozen=True)
 class Raking:
     """The update; keeps no memory besides the log."""
@@ -55,25 +56,39 @@ class Raking:
     def init(self, params: np.ndarray) -> None:
         return None
 
-    def __call__(self, rng: np.random.Generator, params: np.ndarray, memory: None, log: Log) -> tuple[np.ndarray, None]:
-        family, workload, floor = self.family, log.workload, 0.5 / log.total
+    def __call__(self, rng: np.random.Generator, params: np.ndarray, memory: None, log: Log) -> Updated:
+        floor = 0.5 / log.total
         for measurement in log.measurements * self.passes:
-            (answers,) = family.group_sums(params, workload, [measurement.group])
-            factors = np.maximum(log.feasible(measurement), floor) / np.maximum(answers, floor)
-            family.scale_group(params, workload, measurement.group, factors)
+            (answers,) = self.family.sums(params, [measurement.queries])
+            factors = np.maximum(measurement.feasible(log.total), floor) / np.maximum(answers, floor)
+            self.family.scale(params, measurement.queries, factors)
             params /= params.sum(dtype=np.float64)
-        return params, None
+        return Updated(params, None, {})
 
 
 # 3. The method: one choice of each part.
-def build(workload: Workload, parameters: Parameters) -> Algorithm[np.ndarray]:
+def build(task: Task, settings: Settings) -> Algorithm[np.ndarray]:
     """RAKING as a choice of parts."""
-    family = Histogram(workload.domain)
+    task.require_disjoint()
+    family = Histogram(task.domain)
     return Algorithm(
         family=family,
-        schedule=EvenSchedule(parameters.rounds, alpha=parameters.alpha),
-        rule=MaxError(),
-        repeat=False,
-        update=Raking(family, parameters.passes),
+        strategy=SelectEvenly(task.candidates, MaxError(), Rounds(settings.rounds), alpha=settings.alpha),
+        update=Raking(family, settings.passes),
         output=Last(),
     )
+
+
+# 4. The row of the registry: the parts in words, the groupings and the domains that the method can take.
+METHOD = Method(
+    name="raking",
+    family="histogram over the whole domain",
+    strategy="select 1 per round and measure it, even budget",
+    update="proportional fitting to all measurements",
+    output="last",
+    settings=Settings,
+    build=build,
+    groupings=(Grouping.MARGINAL, Grouping.QUERY),
+    fits=Histogram.fits,
+    memory=Histogram.memory,
+)

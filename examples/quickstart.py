@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pointillist import Release, all_kway, synthesize
-from pointillist.data.datasets import load
+from pointillist import Release, all_kway, load, synthesize
 
 
 def main() -> None:
@@ -17,7 +16,7 @@ def main() -> None:
 
     # The workload is all two-way marginals. The method is the default.
     release = synthesize(town, epsilon=1.0, workload="marginals:2")
-    print(f"method {release.spec['method']['name']}")
+    print(f"method {release.description.method.name}")
     print(release.statement)
 
     # Synthetic rows, with the labels and types of the original.

@@ -1,1 +1,1 @@
-"""The paper's experiments, one folder per figure: ``python -m experiments --help``."""
+"""The paper's figures and tables of accuracy, from one file of runs: ``python -m experiments --help``."""

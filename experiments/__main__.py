@@ -1,4 +1,4 @@
-"""The paper's experiments: run them, merge results of other machines, draw the figures, write the report."""
+"""The experiments: make the runs, merge results of other machines, draw the figures, write the tables."""
 
 from __future__ import annotations
 
@@ -6,38 +6,43 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pointillist.errors import InputError, PointillistError, Shown
+
+if TYPE_CHECKING:
+    from experiments.grid import Run
 
 ENGINES = ("processes", "dask")
 
 
 def parser() -> argparse.ArgumentParser:
+    """The command line."""
     from experiments.grid import NAMES
 
     whole = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="make the runs that are missing", description="Make the missing runs.")
     run.add_argument("names", nargs="+", metavar="NAME", help=f"all, or some of {', '.join(NAMES)}")
-    run.add_argument("--list", action="store_true", help="only count the runs that are missing")
+    run.add_argument("--list", action="store_true", help="only list how many runs are missing")
     _choosing(run)
-    run.add_argument("--whole", action="store_true", help="all of the paper's grids, not their subsets")
-    run.add_argument("--retry", action="store_true", help="also the runs that failed before")
-    run.add_argument("--limit", type=int, metavar="N", help="at most so many runs")
-    run.add_argument("--minutes", type=float, metavar="M", help="begin no run after so many minutes")
+    run.add_argument("--whole", action="store_true", help="the paper's whole grids, not their subsets")
+    run.add_argument("--retry", action="store_true", help="also repeat the runs that failed")
+    run.add_argument("--limit", type=int, metavar="N", help="at most N runs")
+    run.add_argument("--minutes", type=float, metavar="M", help="start no run after M minutes")
     run.add_argument("--workers", type=int, default=1, metavar="N", help="processes on this machine (default 1)")
-    run.add_argument("--engine", choices=ENGINES, default="processes", help="default: processes of this machine")
+    run.add_argument("--engine", choices=ENGINES, default="processes", help="default: processes on this machine")
     run.add_argument("--address", metavar="TCP", help="of a Dask scheduler; without it, dask runs on this machine")
-    run.add_argument("--results", type=Path, metavar="FILE", help="write here, not into experiments/NAME/results.csv")
-    drop = commands.add_parser("drop", help="take runs out of the results, when the code behind them has changed")
+    run.add_argument("--results", type=Path, metavar="FILE", help="write to FILE, not to experiments/results.csv")
+    drop = commands.add_parser("drop", help="remove runs from the results, when the code behind them has changed")
     _choosing(drop)
-    merge = commands.add_parser("merge", help="take over the lines of results files that were made elsewhere")
+    merge = commands.add_parser("merge", help="add the lines of results files from other machines")
     merge.add_argument("files", nargs="+", type=Path, metavar="FILE")
     pack = commands.add_parser("pack", help="pack the tables for a machine without their files or pyarrow")
-    pack.add_argument("folder", type=Path, metavar="FOLDER", help="name it by POINTILLIST_PACKED there")
-    commands.add_parser("figures", help="draw every figure from its results")
-    report = commands.add_parser("report", help="write the tables of docs/reproduction.md")
-    report.add_argument("--check", action="store_true", help="change nothing; exit 1 if a table is out of date")
+    pack.add_argument("folder", type=Path, metavar="FOLDER", help="set POINTILLIST_PACKED to it on that machine")
+    commands.add_parser("figures", help="draw every figure from the results")
+    report = commands.add_parser("report", help="write the tables of docs/ and of experiments/NAME/table.md")
+    report.add_argument("--check", action="store_true", help="change nothing; exit with 1 if a table is out of date")
     return whole
 
 
@@ -46,12 +51,12 @@ def _choosing(command: argparse.ArgumentParser) -> None:
     command.add_argument("--datasets", type=_words, metavar="A,B", help="only on these tables")
     command.add_argument("--methods", type=_words, metavar="A,B", help="only these methods")
     command.add_argument("--epsilons", type=_numbers, metavar="A,B", help="only these epsilons")
-    command.add_argument("--seeds", type=_whole_numbers, metavar="A,B", help="these seeds in the place of the config's")
+    command.add_argument("--seeds", type=_whole_numbers, metavar="A,B", help="these seeds instead of the config's")
     command.add_argument("--only", choices=("defaults", "tuned"), help="only our defaults, or only the grids")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the number of the exit."""
+    """Run a command; the exit code."""
     chosen = parser().parse_args(arguments)
     try:
         return _run(chosen) if chosen.command == "run" else _other(chosen)
@@ -59,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("stopped; what is done is kept, and the same command goes on from there", file=sys.stderr)
+        print("stopped; finished runs are kept, and the same command continues from there", file=sys.stderr)
         return 130
 
 
@@ -81,21 +86,20 @@ def _run(chosen: argparse.Namespace) -> int:
         for line in _counted(runs):
             print(line)
         return 0
+    from experiments.results import Results, store
     from experiments.runner import in_processes, on_dask
 
     engine = in_processes(chosen.workers) if chosen.engine == "processes" else on_dask(chosen.address, chosen.workers)
-    failed = drive(names, runs, engine, chosen.results, 60 * (chosen.minutes or float("inf")))
+    results = Results(chosen.results) if chosen.results else store()
+    failed = drive(runs, engine, results, 60 * (chosen.minutes or float("inf")))
     if failed:
-        print(f"{failed} of the runs failed; the column error of the results says why", file=sys.stderr)
+        print(f"{failed} of the runs failed; the column error of the results has the reason", file=sys.stderr)
     return 0
 
 
-def _counted(runs: Sequence[object]) -> list[str]:
-    from experiments.grid import Run
-
+def _counted(runs: Sequence[Run]) -> list[str]:
     counts: dict[tuple[str, ...], int] = {}
     for run in runs:
-        assert isinstance(run, Run)
         counts[run.program] = counts.get(run.program, 0) + 1
     lines = [f"{count:5}  {' '.join(word for word in program if word)}" for program, count in counts.items()]
     return [*lines, f"{len(runs):5}  runs are missing"]
@@ -106,7 +110,9 @@ def _other(chosen: argparse.Namespace) -> int:
         from experiments.driver import Choice, drop
 
         if not chosen.methods:
-            raise InputError("--methods", Shown("none"), "must name the methods whose runs go", "add --methods auto")
+            raise InputError(
+                "--methods", Shown("none"), "must name the methods whose runs are removed", "add --methods auto"
+            )
         print(drop(Choice(chosen.datasets, chosen.methods, chosen.epsilons, chosen.seeds, chosen.only)))
         return 0
     if chosen.command == "merge":

@@ -1,4 +1,4 @@
-"""What the results say to a claim of the paper: a count, a ratio and a word."""
+"""What the results say about a claim of the paper: a count, a ratio and a verdict."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from experiments.curves import Spot, curves_of
 from experiments.grid import Claim, Experiment, Key, Row
 
 CLEAR = 2.0
-"""A difference is clear beyond so many of its standard errors."""
+"""A difference is clear if it is larger than this many standard errors."""
 MOSTLY, HARDLY = 0.75, 0.25
-"""Shares of the comparisons from which a claim holds mostly, and up to which it does not hold."""
+"""A claim mostly holds from this share of the comparisons on, and does not hold up to that share."""
 
 Pair = tuple[Spot, Spot | None]
 
 
 def judge(experiment: Experiment, claim: Claim, results: Mapping[Key, Row]) -> tuple[str, str]:
-    """The verdict on a claim, and what it rests on."""
+    """The verdict on a claim, and the figures behind it."""
     pairs = list(_pairs(experiment, claim, results))
     if not pairs:
         return "not measured", "no runs to compare"

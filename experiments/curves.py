@@ -11,7 +11,7 @@ from experiments.grid import Experiment, Key, Panel, Row, Run
 
 SHOWN = {"max": "max error", "mean": "mean error", "rmse": "root-mean-square error"}
 DEFAULTS = " (defaults)"
-"""The end of the name of a curve that shows a method with its defaults."""
+"""The suffix of a curve that shows a method with its defaults."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Spot:
     runs: tuple[Row, ...]
 
     def mean(self, metric: str) -> float:
+        """The mean over the runs."""
         return fmean(float(row[metric]) for row in self.runs)
 
     def error(self, metric: str) -> float:
@@ -42,13 +43,13 @@ def curves_of(experiment: Experiment, panel: Panel, results: Mapping[Key, Row]) 
         untuned.setdefault(sweep.curve, []).extend(run for run in sweep.untuned() if panel.shows(run))
     found = {}
     for name in tuned:
-        found[name] = _best(tuned[name], results)
-        found[name + DEFAULTS] = _best(untuned[name], results)
+        found[name] = best(tuned[name], results)
+        found[name + DEFAULTS] = best(untuned[name], results)
     return {name: curve for name, curve in found.items() if curve}
 
 
-def _best(runs: Iterable[Run], results: Mapping[Key, Row]) -> Curve:
-    """At each epsilon the setting with the smallest mean of the max error, of those with the most runs.
+def best(runs: Iterable[Run], results: Mapping[Key, Row]) -> Curve:
+    """At each epsilon the setting with the smallest mean of the max error, among those with the most runs.
 
     This looks at the truth, as the paper does: it shows what a method can do, not what a user gets.
     """

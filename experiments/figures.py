@@ -1,8 +1,8 @@
-"""Draws every figure from its committed results; nothing is run.
+"""Draws every figure from the committed results; nothing is run.
 
 A column is a table, a row an error. A full line is the best of the grid at each epsilon, as in the paper; a dashed line
-with open markers is the same method with its defaults. A method has the same colour and marker in every figure; the
-colours are told apart by colour-blind readers, and the markers by everyone.
+with open markers is the same method with its defaults. A method has the same colour and marker in every figure.
+Colour-blind readers can distinguish the colours, and everyone the markers.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from experiments.curves import DEFAULTS, SHOWN, Curve, curves_of
-from experiments.grid import EPSILONS, NAMES, Experiment, Key, Row, load
-from experiments.results import FOLDER, results_of
+from experiments.grid import EPSILONS, FIGURES, Experiment, Key, Row, load
+from experiments.results import FOLDER, lines_of
 
 STYLES = {
     "GEM": ("#332288", "o"),
@@ -49,16 +49,16 @@ STYLES = {
 PANEL = (2.7, 2.1)
 """Width and height of a panel in inches."""
 DIGITS = re.compile(r"\d+\.\d{3,}")
-"""Coordinates finer than the eye: an SVG file is half as large without them."""
+"""Coordinates finer than the eye can see: an SVG file is half as large without them."""
 WIDE = 50.0
 """An axis over more than this factor has fewer numbers."""
 SPREAD = 0.012
-"""Curves are moved apart by this share of epsilon each, so that their error bars do not lie on each other."""
+"""Curves are moved apart by this share of epsilon each, so that their error bars do not overlap."""
 
 
 def draw_all() -> None:
-    """Every figure, into the folder of its experiment."""
-    for name in NAMES:
+    """Every figure, in the folder of its experiment."""
+    for name in FIGURES:
         path = FOLDER / name / "figure.svg"
         draw(name, path)
         print(path.relative_to(FOLDER.parent))
@@ -69,7 +69,8 @@ def draw(name: str, path: Path) -> None:
     settings: Any = {"svg.hashsalt": "pointillist", "svg.fonttype": "none", "font.size": 8, "axes.titlesize": 9,
                      "font.family": "sans-serif"}  # fmt: skip
     with mpl.rc_context(settings):
-        figure = _figure(load(name), results_of(name).read())
+        experiment = load(name)
+        figure = _figure(experiment, lines_of(experiment))
         if path.suffix == ".png":
             figure.savefig(path, dpi=110)
             return
@@ -79,7 +80,7 @@ def draw(name: str, path: Path) -> None:
 
 
 def _figure(experiment: Experiment, results: Mapping[Key, Row]) -> Figure:
-    """Panels side by side and errors below each other; a single panel has its errors side by side."""
+    """One column per panel and one row per error; the errors of a single panel are side by side."""
     single = len(experiment.panels) == 1
     rows, columns = (1, len(SHOWN)) if single else (len(SHOWN), len(experiment.panels))
     size = (PANEL[0] * columns + 0.4, PANEL[1] * rows + 0.9)
@@ -126,7 +127,7 @@ def _line(axis: Axes, label: str, curve: Curve, metric: str, shift: float) -> No
 
 
 def _dress(axis: Axes, filled: bool) -> None:
-    """Logarithmic axes; every epsilon that was run is a tick, and those with room around them have a number."""
+    """Logarithmic axes; every epsilon that was run has a tick, and a number if there is room for it."""
     axis.set_xscale("log")
     axis.set_xlim(EPSILONS[0] / 1.15, EPSILONS[-1] * 1.15)
     axis.set_xticks(EPSILONS, ["" if epsilon == 0.2 else f"{epsilon:g}" for epsilon in EPSILONS])

@@ -1,15 +1,16 @@
 """What is run, as plain data: a run, the sweeps that make runs, and the experiment that they belong to.
 
-An experiment is a folder with a ``config.py`` (what is run), ``results.csv`` (a line per run) and ``figure.svg``. Every
-figure is a row of panels, one for each table, and a curve in it is a method with its grid of hyper-parameters: at each
-epsilon the best setting of the grid, as in the paper. Beside it stands the same method with its defaults, which is what
-a user has who cannot look at the truth.
+An experiment is a folder with a ``config.py``, which says what is run. All runs of all experiments are lines of one
+file, ``experiments/results.csv``. An experiment is shown in one of two ways. A figure (``figure.svg``) is a row of
+panels, one for each table, and a curve in it is a method with its grid of hyper-parameters: at each epsilon the best
+setting of the grid, as in the paper. Next to it is the same method with its defaults, which is what a user gets who
+cannot look at the truth. A table (``table.md``) shows the means of chosen runs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import product
@@ -17,18 +18,27 @@ from typing import Any
 
 from pointillist.errors import InputError, nearest
 
-NAMES = ("main", "public_near", "public_far", "rap", "batch", "resample", "marginal_trick", "past", "adult_loans")
+FIGURES = ("main", "public_near", "public_far", "rap", "batch", "resample", "marginal_trick", "past", "adult_loans")
+"""The experiments of the paper: each has a figure and claims."""
+TABLES = ("default_accuracy", "ablation", "histogram_accuracy", "relaxed_accuracy")
+"""Other experiments on accuracy: each has a table."""
+NAMES = (*FIGURES, *TABLES)
 EPSILONS = (0.1, 0.15, 0.2, 0.25, 0.5, 1.0)
 SEEDS = (0, 1, 2)
 SOME_EPSILONS = (0.1, 0.25, 0.5, 1.0)
 """For runs that take long."""
-MARGINALS = {"acs-pa": "3:4096", "adult-star": "3:64", "loans": "3:64"}
-"""K:COUNT for tables of which only some three-way marginals are asked, as many as in the paper; else all are."""
+MARGINALS = {"acs-pa": "3:4096", "acs-oh": "3:4096", "adult-star": "3:64", "loans": "3:64"}
+"""K:COUNT for tables with a random subset of the three-way marginals, as large as in the paper; the others have all."""
 
-KEYS = ("dataset", "public", "marginals", "grouping", "method", "parameters", "epsilon", "seed")
+KEYS = ("dataset", "public", "marginals", "relation", "account", "output", "grouping", "method", "parameters",
+        "epsilon", "seed")  # fmt: skip
 METRICS = ("max", "mean", "rmse", "tvd")
-FIELDS = (*KEYS, *METRICS, "seconds", "error", "commit", "versions", "machine")
-"""The columns of a results file: what was run, its errors, and where they come from."""
+ROW_METRICS = ("rows_max", "rows_rmse", "rows_tvd")
+FIELDS = (*KEYS, *METRICS, *ROW_METRICS, "seconds", "error", "commit", "versions", "machine")
+"""The columns of a results file: what was run, its errors, and where they come from.
+
+In some old lines the mean error and the commit were not recorded: they are empty and ``unknown`` there.
+"""
 
 Key = tuple[str, ...]
 Row = dict[str, str]
@@ -43,7 +53,7 @@ def canonical(parameters: Point) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """One run: a method on a table at one epsilon with one seed. Delta is 1/n^2, the relation is ``replace``."""
+    """One run: a method on a table at one epsilon with one seed. Delta is 1/n^2."""
 
     dataset: str
     method: str
@@ -54,15 +64,20 @@ class Run:
     """``query`` or ``marginal``; empty for the method's default."""
     public: str = ""
     marginals: str = "3"
+    relation: str = "replace"
+    account: str = ""
+    """``zcdp``; empty for the tightest account of the method."""
+    output: str = ""
+    """``rows`` to measure the errors of synthetic rows as well; empty for those of the model's answers alone."""
 
     @property
     def key(self) -> Key:
-        """What sets the run apart from all others, as it stands in a results file."""
+        """What identifies the run in a results file."""
         return tuple(f"{value:g}" if name == "epsilon" else str(value) for name, value in self._items())
 
     @property
     def program(self) -> Key:
-        """The key without epsilon and seed: runs that agree in it share their compiled programs and their data."""
+        """The key without epsilon and seed: runs with the same one share their compiled programs and their data."""
         return self.key[:-2]
 
     @property
@@ -87,10 +102,10 @@ def points(**values: Sequence[Any]) -> tuple[Point, ...]:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A curve: a method on some tables with a grid of hyper-parameters, and what of the grid is run.
+    """A curve: a method on some tables with a grid of hyper-parameters, and the part of the grid that is run.
 
     ``grid`` is the paper's, every combination of its values with ``fixed`` added; ``subset`` lists the combinations
-    that are run here. With ``defaults`` the method also runs as it is, with no hyper-parameter set.
+    that are run here. With ``defaults`` the method also runs with no hyper-parameter set.
     """
 
     curve: str
@@ -104,6 +119,9 @@ class Sweep:
     defaults: bool = True
     epsilons: tuple[float, ...] = EPSILONS
     seeds: tuple[int, ...] = SEEDS
+    relation: str = "replace"
+    account: str = ""
+    output: str = ""
 
     def tuned(self, whole: bool = False) -> Iterator[Run]:
         """The runs of the subset, or of the whole grid."""
@@ -117,7 +135,7 @@ class Sweep:
     def _runs(self, grouping: str, parameters: Point) -> Iterator[Run]:
         for dataset, epsilon, seed in product(self.datasets, self.epsilons, self.seeds):
             yield Run(dataset, self.method, epsilon, seed, canonical(parameters), grouping, self.public,
-                      MARGINALS.get(dataset, "3"))  # fmt: skip
+                      MARGINALS.get(dataset, "3"), self.relation, self.account, self.output)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -129,16 +147,17 @@ class Panel:
     public: tuple[str, ...] = ()
 
     def shows(self, run: Run) -> bool:
+        """Whether the run belongs to this panel."""
         return run.dataset == self.dataset and (not run.public or run.public in self.public)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, as something that results can answer.
+    """A statement of the paper that the results can confirm or refute.
 
     ``lower``: the curve ``first`` has a smaller error than ``second``. ``similar``: their errors differ by no more than
-    the factor ``value``. ``above``: the error of ``first`` stays above ``value``. It is asked for ``metric`` at every
-    epsilon on every table of ``datasets`` (on all panels, if that is empty).
+    the factor ``value``. ``above``: the error of ``first`` stays above ``value``. It is tested for ``metric`` at every
+    epsilon on every table of ``datasets`` (on all panels if that is empty).
     """
 
     text: str
@@ -152,19 +171,25 @@ class Claim:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One figure: its panels, its curves, and what the paper claims with it."""
+    """What is run and how it is shown: a figure with the paper's claims, or a table."""
 
     title: str
-    figure: str
-    """Where it stands in the paper."""
-    panels: tuple[Panel, ...]
     sweeps: tuple[Sweep, ...]
-    claims: tuple[Claim, ...]
+    figure: str = ""
+    """Where the figure is in the paper."""
+    panels: tuple[Panel, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    table: Callable[[Mapping[Key, Row]], str] | None = None
+    """Writes ``table.md`` from the lines of the runs."""
 
     def runs(self, whole: bool = False) -> dict[Key, Run]:
         """Every run by its key; with ``whole``, of all the paper's grids instead of their subsets."""
         sweeps = ((*sweep.tuned(whole), *sweep.untuned()) for sweep in self.sweeps)
         return {run.key: run for runs in sweeps for run in runs}
+
+    def programs(self) -> set[Key]:
+        """The programs of all runs, those of the whole grids included; any epsilon and seed of them belongs here."""
+        return {run.program for whole in (False, True) for run in self.runs(whole).values()}
 
 
 def load(name: str) -> Experiment:

@@ -1,6 +1,6 @@
 """The paper's hyper-parameter grids: the tables of its appendix, as plain data, in this package's names.
 
-T is ``rounds``, K ``picks``, n' ``rows``, B ``batch``, T_max ``t_max``. All is by query, save ``GEM_BY_MARGINAL``.
+T is ``rounds``, K ``picks``, n' ``rows``, B ``batch``, T_max ``t_max``. All are by query except ``GEM_BY_MARGINAL``.
 ``prior`` is off, as in the paper: it is this package's own addition to the selection.
 """
 
@@ -34,7 +34,7 @@ RAP = {"picks": (5, 10, 25, 50, 100), "rounds": (2, 5, 10, 25, 50, 75, 100)}
 RAP_SOFTMAX_FIXED = {"learning_rate": 0.1, "rows": 1000, "prior": False}
 RAP_SOFTMAX = RAP
 MWEM_FIXED = {"past": False, "prior": False, "repeat": True}
-"""Without past queries, a query must be able to be selected again: one step towards it does not mend it."""
+"""Without past queries it must be possible to select a query again: one step does not remove its error."""
 MWEM = {"rounds": (100, 150, 200, 250, 300, 400, 500, 750, 1000)}
 MWEM_PAST_FIXED = {"prior": False}
 MWEM_PAST = {"rounds": (50, 75, 100, 150, 200, 250, 300)}

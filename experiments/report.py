@@ -1,64 +1,74 @@
 """Writes what the pages show of the results: verdicts, tables, settings and where the runs come from.
 
-Everything with a number in it stands between two markers of a page and is written from the committed results files and
-the configs; the rest of the page is prose.
+Everything with a number in it is between two markers of a page, or in ``table.md`` of an experiment. It is written
+from the committed results and the configs; the rest of a page is prose.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from tools.write_tables import filled
+from measuring.markdown import fill, table
+from measuring.markdown import write as write_files
 
 from experiments.claims import judge
 from experiments.curves import DEFAULTS, Curve, Spot, curves_of
-from experiments.grid import EPSILONS, NAMES, SEEDS, SOME_EPSILONS, Experiment, Key, Panel, Point, Row, Sweep, load
-from experiments.results import FOLDER, results_of
+from experiments.grid import (
+    EPSILONS,
+    FIGURES,
+    SEEDS,
+    SOME_EPSILONS,
+    TABLES,
+    Experiment,
+    Key,
+    Panel,
+    Point,
+    Row,
+    Sweep,
+    load,
+)
+from experiments.results import FOLDER, lines_of, store
 
 PAGES = tuple(FOLDER.parent / "docs" / name for name in ("reproduction.md", "public-data.md"))
 
+Selected = Mapping[str, tuple[Experiment, dict[Key, Row]]]
+"""Experiments with their lines, by name."""
+
 
 def write(check: bool = False) -> int:
-    """Write the pages, or with ``check`` only say whether they are up to date; the number of the exit."""
+    """Write the pages and tables, or with ``check`` only report those that are out of date; the exit code."""
     known = blocks()
-    stale = False
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        new = filled(text, page.name, known)
-        if new == text:
-            continue
-        if check:
-            print(f"{page.name}: a table is out of date; run python -m experiments report", file=sys.stderr)
-            stale = True
-            continue
-        page.write_text(new, encoding="utf-8")
-        print(f"{page.name}: wrote the tables")
-    return int(stale)
+    files = {page: fill(page.read_text(encoding="utf-8"), page.name, known) for page in PAGES}
+    results = store().read()
+    for name in TABLES:
+        experiment = load(name)
+        assert experiment.table is not None
+        files[FOLDER / name / "table.md"] = experiment.table(lines_of(experiment, results))
+    return write_files(files, "python -m experiments report", check)
 
 
 def blocks() -> dict[str, str]:
     """Every block of the pages by the name in its markers."""
-    found = {"overview": overview(), "defaults": defaults(), "public data": public_data()}
-    for name in NAMES:
-        experiment, results = load(name), results_of(name).read()
+    results = store().read()
+    shown = {name: (experiment := load(name), lines_of(experiment, results)) for name in FIGURES}
+    found = {"overview": overview(shown), "defaults": defaults(shown), "public data": public_data(shown)}
+    for name, (experiment, lines) in shown.items():
         found |= {
-            f"claims {name}": claims_table(experiment, results),
-            f"results {name}": results_tables(experiment, results),
-            f"settings {name}": settings_table(experiment, results),
-            f"runs {name}": runs_table(experiment, results),
+            f"claims {name}": claims_table(experiment, lines),
+            f"results {name}": results_tables(experiment, lines),
+            f"settings {name}": settings_table(experiment, lines),
+            f"runs {name}": runs_table(experiment, lines),
         }
     return found
 
 
-def overview() -> str:
+def overview(shown: Selected) -> str:
     """Every experiment with its runs and the verdicts on its claims."""
     rows = []
-    for name in NAMES:
-        experiment, results = load(name), results_of(name).read()
+    for name, (experiment, results) in shown.items():
         wanted = experiment.runs()
         made = [results[key] for key in wanted if key in results]
         failed = sum(bool(row["error"]) for row in made)
@@ -66,14 +76,13 @@ def overview() -> str:
         verdicts = ", ".join(f"{word}: {words.count(word)}" for word in dict.fromkeys(words))
         count = f"{len(made):,} of {len(wanted):,}" + (f", {failed} failed" if failed else "")
         rows.append((f"`{name}`", experiment.title, count, verdicts))
-    return markdown(("experiment", "what it is", "runs made", "claims"), rows)
+    return table(("experiment", "what it is", "runs made", "claims"), rows)
 
 
-def defaults() -> str:
-    """For every method with both, the max error of its defaults over that of the best of its grid."""
-    rows = []
-    for name in NAMES:
-        experiment, results = load(name), results_of(name).read()
+def defaults(shown: Selected) -> str:
+    """For every method with both, the max error of its defaults divided by that of the best of its grid."""
+    rows: list[tuple[str, ...]] = []
+    for experiment, results in shown.values():
         for panel in experiment.panels:
             curves = curves_of(experiment, panel, results)
             for label in curves:
@@ -82,7 +91,7 @@ def defaults() -> str:
                 row = (label, panel.dataset, *(_ratio(best, plain, epsilon) for epsilon in EPSILONS))
                 if both and row not in rows:
                     rows.append(row)
-    return markdown(("method", "table", *(f"{epsilon:g}" for epsilon in EPSILONS)), rows)
+    return table(("method", "table", *(f"{epsilon:g}" for epsilon in EPSILONS)), rows)
 
 
 def _ratio(best: Curve, plain: Curve, epsilon: float) -> str:
@@ -91,11 +100,10 @@ def _ratio(best: Curve, plain: Curve, epsilon: float) -> str:
     )
 
 
-def public_data() -> str:
+def public_data(shown: Selected) -> str:
     """The experiments on public data, every method with its defaults: three errors at some epsilons."""
     rows = {}
-    for name in NAMES:
-        experiment, results = load(name), results_of(name).read()
+    for experiment, results in shown.values():
         if not any(panel.public for panel in experiment.panels):
             continue
         for sweep in experiment.sweeps:
@@ -106,11 +114,12 @@ def public_data() -> str:
                 cells = (_errors(curve.get(epsilon)) for epsilon in SOME_EPSILONS)
                 rows[dataset, sweep.public or "none", f"`{sweep.method}`"] = tuple(cells)
     heads = ("private", "public", "method", *(f"epsilon {epsilon:g}" for epsilon in SOME_EPSILONS))
-    return markdown(heads, [(*key, *cells) for key, cells in sorted(rows.items())])
+    return table(heads, [(*key, *cells) for key, cells in sorted(rows.items())])
 
 
 def _errors(spot: Spot | None) -> str:
-    """Max error, root-mean-square error and total variation distance, and the number of runs if it is not the usual."""
+    """Max error, root-mean-square error and total variation distance, and the number of runs if it is not the usual
+    one."""
     if spot is None:
         return ""
     text = f"{spot.mean('max'):.4f} / {spot.mean('rmse'):.5f} / {spot.mean('tvd'):.3f}"
@@ -123,7 +132,7 @@ def claims_table(experiment: Experiment, results: Mapping[Key, Row]) -> str:
     for claim in experiment.claims:
         word, told = judge(experiment, claim, results)
         rows.append((claim.text, told, f"**{word}**"))
-    return markdown(("the claim", "measured here", "verdict"), rows)
+    return table(("the claim", "measured here", "verdict"), rows)
 
 
 def results_tables(experiment: Experiment, results: Mapping[Key, Row]) -> str:
@@ -136,12 +145,12 @@ def results_tables(experiment: Experiment, results: Mapping[Key, Row]) -> str:
             parts.append(f"{title}: no runs yet.")
             continue
         rows = [(name, *(_cell(curve.get(epsilon)) for epsilon in EPSILONS)) for name, curve in curves.items()]
-        parts.append(f"{title}:\n\n" + markdown(("method", *(f"{epsilon:g}" for epsilon in EPSILONS)), rows))
+        parts.append(f"{title}:\n\n" + table(("method", *(f"{epsilon:g}" for epsilon in EPSILONS)), rows))
     return "\n\n".join(parts)
 
 
 def _cell(spot: Spot | None) -> str:
-    """A mean and its standard error, with the number of runs where it is not the usual one."""
+    """A mean and its standard error, and the number of runs if it is not the usual one."""
     if spot is None:
         return ""
     runs = len(spot.runs)
@@ -150,15 +159,15 @@ def _cell(spot: Spot | None) -> str:
 
 
 def settings_table(experiment: Experiment, results: Mapping[Key, Row]) -> str:
-    """The paper's grid of every curve, and what of it was run: tables of which the same was run share a line."""
+    """The paper's grid of every curve, and the part that was run: tables with the same part share a line."""
     rows = []
     for sweep in experiment.sweeps:
         same: dict[str, list[str]] = {}
         for dataset in sweep.datasets:
             same.setdefault(_what_was_run(replace(sweep, datasets=(dataset,)), results), []).append(dataset)
-        beside = f" with {sweep.public}" if sweep.public else ""
-        rows += [(sweep.curve, ", ".join(tables) + beside, _grid(sweep), what) for what, tables in same.items()]
-    return markdown(("curve", "tables", "the paper's grid", "run here"), rows)
+        public = f" with {sweep.public}" if sweep.public else ""
+        rows += [(sweep.curve, ", ".join(tables) + public, _grid(sweep), what) for what, tables in same.items()]
+    return table(("curve", "tables", "the paper's grid", "run here"), rows)
 
 
 def _what_was_run(sweep: Sweep, results: Mapping[Key, Row]) -> str:
@@ -182,7 +191,7 @@ def _partly(made: int, runs: int) -> str:
 
 
 def _points(points: Sequence[Point]) -> str:
-    """Settings by their values if they are all combinations of these, else one by one."""
+    """Settings by their values if every combination of these is there, else one by one."""
     values = {name: list(dict.fromkeys(point[name] for point in points)) for name in points[0]}
     if len(points) == math.prod(len(found) for found in values.values()):
         return ", ".join(f"{name} {_values(found)}" for name, found in values.items())
@@ -215,10 +224,4 @@ def runs_table(experiment: Experiment, results: Mapping[Key, Row]) -> str:
         commits = ", ".join(sorted({row["commit"] for row in lines}))
         rows.append((f"`{method}`", dataset, machine, str(len(lines)), str(failed or ""), seconds, commits))
     heads = ("method", "table", "machine", "runs", "failed", "median seconds", "commits")
-    return markdown(heads, rows)
-
-
-def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [heads, ["---"] * len(heads), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return table(heads, rows)

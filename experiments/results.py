@@ -1,7 +1,9 @@
-"""A results file: one line per run, appended as soon as the run is done.
+"""The results file: one line per run, shared by all experiments.
 
-A line is written at once, under a lock, and forced to the disk. So several drivers may write to one file, and a kill
-can spoil the last line only: whoever writes next takes the spoilt rest off.
+While runs are made, a line is appended under a lock as soon as its run is done, and forced to the disk. So several
+drivers may write to one file, and a kill can only damage the last line, which the next writer removes. Afterwards
+:meth:`Results.sort` puts the lines in order. It and :meth:`Results.drop` replace the file as a whole: a reader never
+sees half of it.
 """
 
 from __future__ import annotations
@@ -15,25 +17,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from experiments.grid import FIELDS, NAMES, Key, Row, key_of
+from experiments.grid import FIELDS, KEYS, Experiment, Key, Row, key_of
 from pointillist.errors import InputError, Shown
 
 FOLDER = Path(__file__).parent
 
 
-def results_of(name: str) -> Results:
-    """The committed results of an experiment."""
-    return Results(FOLDER / name / "results.csv")
+def store() -> Results:
+    """The committed results of all experiments."""
+    return Results(FOLDER / "results.csv")
 
 
-def all_results() -> dict[Key, Row]:
-    """The runs of all experiments; one that worked goes before one that failed."""
-    found: dict[Key, Row] = {}
-    for name in NAMES:
-        for key, row in results_of(name).read().items():
-            if key not in found or found[key]["error"]:
-                found[key] = row
-    return found
+def lines_of(experiment: Experiment, results: dict[Key, Row] | None = None) -> dict[Key, Row]:
+    """The lines of an experiment: those of its programs, at any epsilon and seed."""
+    programs = experiment.programs()
+    found = store().read() if results is None else results
+    return {key: row for key, row in found.items() if key[:-2] in programs}
 
 
 class Results:
@@ -49,9 +48,9 @@ class Results:
         return self._parse(self.path.read_bytes())
 
     def append(self, rows: Iterable[Row]) -> int:
-        """Add the lines of runs that the file does not have; how many these were.
+        """Add the lines of runs that the file does not have, and return their number.
 
-        A run that worked takes the place of one that failed.
+        A run that worked replaces one that failed.
         """
         with self._locked() as file:
             text = _whole(file.read())
@@ -63,30 +62,49 @@ class Results:
                 if old is None or (old["error"] and not row["error"]):
                     new.append(row)
                     known[key_of(row)] = row
-            file.write(_encode([] if text else [dict(zip(FIELDS, FIELDS, strict=True))]) + _encode(new))
-            file.flush()
-            os.fsync(file.fileno())
+            file.write((b"" if text else HEADER) + _encode(new))
+            _flush(file)
         return len(new)
 
     def drop(self, keys: Collection[Key]) -> int:
-        """Take lines out, those of runs that must be made again; how many these were."""
+        """Remove the lines of runs that must be made again, and return their number."""
         with self._locked() as file:
-            known = self._parse(_whole(file.read()))
-            kept = [row for key, row in known.items() if key not in keys]
-            if len(kept) < len(known):
-                file.truncate(0)
-                file.write(_encode([dict(zip(FIELDS, FIELDS, strict=True)), *kept]))
-                file.flush()
-                os.fsync(file.fileno())
+            known = self._parse(file.read())
+            kept = {key: row for key, row in known.items() if key not in keys}
+            self._replace(kept.values())
         return len(known) - len(kept)
+
+    def sort(self) -> None:
+        """Put the lines in the order of their keys, one line per run."""
+        with self._locked() as file:
+            self._replace(self._parse(file.read()).values())
+
+    def _replace(self, rows: Iterable[Row]) -> None:
+        """Write a new file, sorted, in place of this one."""
+        new = self.path.with_name(f"{self.path.name}.new")
+        with new.open("wb") as file:
+            file.write(HEADER + _encode(sorted(rows, key=_order)))
+            _flush(file)
+        new.replace(self.path)
 
     @contextmanager
     def _locked(self) -> Iterator[BinaryIO]:
+        """The file at its beginning, with no other writer."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            file.seek(0)
-            yield file
+        while True:
+            with self.path.open("a+b") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                if not self._is_current(file):
+                    continue  # another writer replaced the file while this one waited
+                file.seek(0)
+                yield file
+                return
+
+    def _is_current(self, file: BinaryIO) -> bool:
+        try:
+            return os.path.samestat(os.fstat(file.fileno()), self.path.stat())
+        except FileNotFoundError:
+            return False
 
     def _parse(self, data: bytes) -> dict[Key, Row]:
         found: dict[Key, Row] = {}
@@ -94,7 +112,7 @@ class Results:
             if len(cells) != len(FIELDS) or (number == 1 and tuple(cells) != FIELDS):
                 rule = f"must be a results file: {len(FIELDS)} columns from {FIELDS[0]} to {FIELDS[-1]}"
                 raise InputError(f"line {number} of {self.path}", Shown(f"{len(cells)} columns"), rule,
-                                 "mend the file or take another one")  # fmt: skip
+                                 "repair the file or choose another one")  # fmt: skip
             row = dict(zip(FIELDS, cells, strict=True))
             if number > 1 and (key_of(row) not in found or not row["error"]):
                 found[key_of(row)] = row
@@ -110,3 +128,16 @@ def _encode(rows: Iterable[Row]) -> bytes:
     buffer = io.StringIO(newline="")
     csv.DictWriter(buffer, FIELDS, restval="", lineterminator="\n").writerows(rows)
     return buffer.getvalue().encode("utf-8")
+
+
+HEADER = _encode([dict(zip(FIELDS, FIELDS, strict=True))])
+
+
+def _order(row: Row) -> tuple[Key, float, int]:
+    """Lines are sorted by their program, then by epsilon and seed as numbers."""
+    return tuple(row[name] for name in KEYS[:-2]), float(row["epsilon"]), int(row["seed"])
+
+
+def _flush(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())

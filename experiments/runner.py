@@ -1,8 +1,8 @@
-"""Runs a list of runs side by side: in processes of this machine, or on a Dask cluster of several machines.
+"""Makes a list of runs in parallel: in processes of this machine, or on a Dask cluster of several machines.
 
-An engine takes runs from a queue and gives back one line for each. Only the driver writes. Dask is the engine for more
-than one machine because it is pure Python, needs no service beside its own scheduler, lets workers join and leave, and
-runs on one machine in the tests just as on many.
+An engine takes runs from a queue and returns one line for each. Only the driver writes. Dask is the engine for more
+than one machine because it is pure Python, needs no service other than its own scheduler, lets workers join and leave,
+and runs on one machine in the tests as it does on many.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Engine = Callable[["Queue"], Iterator[Row]]
 
 
 class Queue:
-    """The runs that nobody has taken yet, by their program."""
+    """The runs that no worker has taken yet, by their program."""
 
     def __init__(self, runs: Iterable[Run], seconds: float = float("inf")) -> None:
-        """After ``seconds`` no run is handed out any more."""
+        """After ``seconds`` no more runs are handed out."""
         self._left: dict[Key, deque[Run]] = {}
         for run in runs:
             self._left.setdefault(run.program, deque()).append(run)
@@ -34,7 +34,7 @@ class Queue:
         self._end = time.monotonic() + seconds
 
     def take(self, last: Run | None = None) -> Run | None:
-        """A run of the same program as the worker's last one, else of one that nobody has begun, else of the longest.
+        """A run of the same program as the worker's last one, else of a program not yet started, else of the longest.
 
         So a worker compiles a program and loads a table once, and no worker is idle at the end.
         """
@@ -54,7 +54,7 @@ class Queue:
 
 
 def in_processes(workers: int) -> Engine:
-    """So many worker processes on this machine; a worker that dies costs its own run only."""
+    """Worker processes on this machine; if one dies, only its own run is lost."""
     context = multiprocessing.get_context("spawn")  # JAX does not survive a fork
     threads = max(1, (os.cpu_count() or 1) // workers)
 
@@ -66,16 +66,16 @@ def in_processes(workers: int) -> Engine:
         return here, process
 
     def engine(queue: Queue) -> Iterator[Row]:
-        from experiments.run import failed  # so that a package that is not here is seen before any worker starts
+        from experiments.run import failed  # a missing package is found before any worker starts
 
         busy: dict[Connection, tuple[Any, Run]] = {}
 
         def give(connection: Connection, process: Any, run: Run | None) -> None:
             if run is None:
-                connection.close()  # the worker sees the end and leaves
+                connection.close()  # the worker sees the end and exits
                 process.join()
                 return
-            with suppress(OSError):  # if it died while idle, that is seen when its answer is awaited
+            with suppress(OSError):  # if it died while idle, that is noticed when its answer is awaited
                 connection.send(run)
             busy[connection] = process, run
 
@@ -111,12 +111,12 @@ def in_processes(workers: int) -> Engine:
 
 
 def _serve(connection: Connection, threads: int) -> None:
-    """A worker: runs what it is sent until the driver is gone."""
+    """A worker: makes the runs that it is sent until the driver is gone."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, str(threads))
     from experiments.run import commit, execute
 
-    commit()  # asked now, before anybody commits something else
+    commit()  # before anyone commits something else
     try:
         while True:
             run = connection.recv()
@@ -129,9 +129,9 @@ def _serve(connection: Connection, threads: int) -> None:
 
 
 def on_dask(address: str | None, workers: int) -> Engine:
-    """The workers of the cluster at ``address``, or of one that is started here for the time of the runs.
+    """The workers of the cluster at ``address``, or of a local one that lasts as long as the runs.
 
-    A run is one task. As many are under way as the cluster has threads, counted anew after each: give a
+    A run is one task. As many run at a time as the cluster has threads, which are counted again after each run: give a
     worker one thread (``dask worker --nthreads 1``). Workers may join and leave at any time.
     """
     try:
@@ -167,8 +167,9 @@ def on_dask(address: str | None, workers: int) -> Engine:
                     submit(run)
                     yield row
         except OSError as error:
-            raise InputError("--address", Shown(str(address)), f"must be that of a cluster that answers ({error})",
-                             "start one with dask scheduler and dask worker") from None  # fmt: skip
+            rule = f"must be the address of a cluster that answers ({error})"
+            hint = "start one with dask scheduler and dask worker"
+            raise InputError("--address", Shown(str(address)), rule, hint) from None
         finally:
             if local is not None:
                 local.close()

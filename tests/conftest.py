@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.command import Result, Run
 
-from pointillist import cli, synthesis
+from pointillist import cli, job
 from pointillist.privacy.ledger import Entry, Ledger
 
 os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
@@ -42,9 +42,9 @@ def charges(monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
     found: list[Entry] = []
     charge = Ledger.charge
 
-    def spy(ledger: Ledger, entry: Entry) -> None:
-        found.append(entry)
-        charge(ledger, entry)
+    def spy(ledger: Ledger, *entries: Entry) -> None:
+        found.extend(entries)
+        charge(ledger, *entries)
 
     monkeypatch.setattr(Ledger, "charge", spy)
     return found
@@ -69,7 +69,7 @@ class Blind:
 @pytest.fixture
 def blind_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seeded runs get noise that ignores the data: what comes out cannot depend on the table but through noise."""
-    monkeypatch.setattr(synthesis, "InsecureSeededNoise", Blind)
+    monkeypatch.setattr(job, "InsecureSeededNoise", Blind)
 
 
 @pytest.fixture

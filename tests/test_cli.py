@@ -88,7 +88,7 @@ def test_a_new_user_from_a_csv_to_figures(run: Run, home: Path, charges: list[En
     lines = drafted.out.splitlines()
     assert re.fullmatch(r"wrote town\.schema\.toml: 4 columns, [\d,]+ cells", lines[0])
     assert lines[1:] == [
-        "left out (too many distinct texts): id",
+        "left out (too many different values): id",
         "It was drafted from the data: review every value and bin edge, then set reviewed = true and run",
         "  pointillist synth town.csv --schema town.schema.toml --epsilon 1",
     ]
@@ -148,13 +148,13 @@ def test_every_option_of_synth(run: Run, home: Path) -> None:
     assert result.code == 0
     assert result.out.startswith("NOT PRIVATE: made with INSECURE seeded noise (seed 4)")
     release = Release.load(home / "deep" / "er")
-    spec = release.spec
-    assert (spec["rows"], spec["seed"], spec["private"]) == (17, 9, False)
-    parameters = spec["method"]["parameters"]
-    assert (parameters["rounds"], parameters["alpha"], parameters["past"]) == (5, 0.3, False)
-    privacy = spec["privacy"]
-    assert (privacy["epsilon"], privacy["delta"], privacy["relation"]) == (2.0, 1e-5, "add-remove")
-    assert (len(release.workload.marginals), release.workload.grouping.value) == (3, "query")
+    about = release.description
+    assert (about.rows, about.seed, about.privacy.private) == (17, 9, False)
+    settings = about.method.settings
+    assert (settings["rounds"], settings["alpha"], settings["past"]) == (5, 0.3, False)
+    privacy = about.privacy
+    assert (privacy.epsilon, privacy.delta, privacy.relation) == (2.0, 1e-5, "add-remove")
+    assert (len(release.workload.queries), about.method.grouping) == (3, "query")
     assert len(release.log.rounds) == 5
 
 
@@ -266,7 +266,7 @@ STRANGER = "must only hold values of the schema, got {}; correct the table, list
 FILE = ("--schema", "people.schema.toml", "--epsilon", "1")
 SYNTH = ("synth", "people.csv", "--epsilon", "1")
 FORM = "must have the form marginals:K[:COUNT[:SEED]] with whole numbers"
-DELTA = "delta must be above 0 and below 1, got {}; give a number well below 1/n, for example 1e-9."
+DELTA = "delta must be above 0 and below 1, got {}; give for example 1e-9, a number well below 1/n."
 READABLE = "data must be a readable table ({}), got {!r}; check the file."
 REVIEWED = (
     "schema {} must be reviewed by a person before use, got reviewed = false; "
@@ -302,7 +302,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     ),
     (
         ("synth", "half.csv", *FILE),
-        "column 'age' must hold whole numbers, being integer, got 1.5; set integer = false in the schema.",
+        "column 'age' must hold whole numbers because integer = true, got 1.5; set integer = false in the schema.",
     ),
     (("synth", "one-row.csv", *FILE), "table must have at least 2 rows, got 1; give the whole table."),
     (("synth", "head.csv", *FILE), "table must have rows, got 0 rows; check the file."),
@@ -386,7 +386,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     ),
     (
         ("synth", "people.csv", "--epsilon", "101"),
-        "epsilon must be at most 100, got 101.0; a larger one promises nothing: give for example 1.",
+        "epsilon must be at most 100, got 101.0; a larger one guarantees nothing: give for example 1.",
     ),
     *(
         ((*SYNTH, "--delta", text), DELTA.format(shown))
@@ -394,7 +394,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     ),
     (
         (*SYNTH, "--relation", "add-remove"),
-        "delta must be given under add-remove, since 1/n^2 would tell n, got None; "
+        "delta must be given under add-remove, since 1/n^2 would reveal n, got None; "
         "give a number well below 1/n, for example 1e-9.",
     ),
     (
@@ -421,7 +421,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     ((*SYNTH, "--method", "mwme"), "method must be one of the methods, got 'mwme'; did you mean 'mwem'."),
     (
         (*SYNTH, "--set", "round=3"),
-        "parameter of mwem must be one of its parameters, got 'round'; did you mean 'rounds'.",
+        "setting of mwem must be one of its settings, got 'round'; did you mean 'rounds'.",
     ),
     ((*SYNTH, "--set", "alpha=x"), "alpha must be a number, got 'x'; write for example alpha=0.5."),
     ((*SYNTH, "--set", "rounds=2.5"), "rounds must be a whole number, got '2.5'; write for example rounds=50."),
@@ -446,10 +446,10 @@ BAD: list[tuple[tuple[str, ...], str]] = [
         "group must be one of query, marginal, got 'marginals'; did you mean 'marginal'.",
     ),
     ((*SYNTH, "--rows", "0"), "rows must be in 1 .. 1,000,000,000, got 0; give for example 1000."),
-    ((*SYNTH, "--seed", "-1"), "seed must be in 0 .. 2^63 - 1, got -1; use 0."),
+    ((*SYNTH, "--seed", "-1"), "seed must be in 0 .. 9,223,372,036,854,775,807, got -1; use 0."),
     (
         (*SYNTH, "--insecure-noise-seed", "-1"),
-        "insecure_noise_seed must not be negative, got -1; use 0.",
+        "insecure_noise_seed must be at least 0, got -1; give for example 0.",
     ),
     # the target
     (

@@ -15,17 +15,15 @@ import pytest
 import typer
 
 import pointillist
-from pointillist import Grouping, InputError, Relation, all_kway
+from pointillist import Grouping, InputError, Relation, Workload, load, prepare
 from pointillist.algorithms import METHODS, auto
-from pointillist.algorithms.parameters import describe
+from pointillist.algorithms.settings import describe
 from pointillist.cli import app
-from pointillist.data.datasets import load
-from pointillist.data.sources import TableSource
 from pointillist.framework import Replay, run
-from pointillist.privacy.budget import Budget
-from pointillist.privacy.curator import Curator
-from pointillist.privacy.schedule import EvenSchedule
-from pointillist.updates import descent, shrinkage
+from pointillist.privacy.scores import MaxError
+from pointillist.queries.candidates import Whole
+from pointillist.strategies import Rounds, SelectEvenly
+from pointillist.updates import losses, shrinkage
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -85,7 +83,7 @@ def page_with(tool: ModuleType, *names: str) -> str:
 def test_a_stale_table_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool = module_at(ROOT / "tools" / "write_tables.py")
     page = tmp_path / "page.md"
-    page.write_text(page_with(tool, "methods", "parameters pep"), encoding="utf-8")
+    page.write_text(page_with(tool, "methods", "settings pep"), encoding="utf-8")
     monkeypatch.setattr(tool, "ROOT", tmp_path)
     monkeypatch.setattr(tool, "PAGES", ("page.md",))
     assert tool.main(["--check"]) == 1
@@ -96,12 +94,12 @@ def test_a_stale_table_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert text.endswith("\nbetween\nafter\n")
     assert "OLD TABLE" not in text
     assert all(f"| `{name}` |" in text for name in METHODS)
-    assert all(f"| `{name}` |" in text for name, *_ in describe(METHODS["pep"].parameters))
+    assert all(f"| `{name}` |" in text for name, *_ in describe(METHODS["pep"].settings))
     page.write_text(text.replace("| `slack` |", "| `slak` |"), encoding="utf-8")
     assert tool.main(["--check"]) == 1
 
 
-@pytest.mark.parametrize("names", [(), ("methods", "methods"), ("parameters nobody",)])
+@pytest.mark.parametrize("names", [(), ("methods", "methods"), ("settings nobody",)])
 def test_wrong_markers_are_refused(names: tuple[str, ...]) -> None:
     tool = module_at(ROOT / "tools" / "write_tables.py")
     with pytest.raises(SystemExit):
@@ -124,12 +122,12 @@ def test_both_pages_show_the_same_table() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_has_a_section(method: str) -> None:
-    """One section with the method's name in its heading and the table of its hyper-parameters."""
+    """One section with the method's name in its heading and the table of its settings."""
     tool = module_at(ROOT / "tools" / "write_tables.py")
     sections = re.split(r"(?m)^## ", (DOCS / "methods.md").read_text(encoding="utf-8"))[1:]
     found = [text for text in sections if re.match(rf"[^\n]*\(`{re.escape(method)}`\)\n", text)]
     assert len(found) == 1, f"docs/methods.md must have one section with (`{method}`) in its heading"
-    assert all(marker in found[0] for marker in tool.markers(f"parameters {method}"))
+    assert all(marker in found[0] for marker in tool.markers(f"settings {method}"))
 
 
 def test_sections_are_about_methods_that_exist() -> None:
@@ -145,7 +143,8 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
     names: dict[str, object] = {"__name__": "page"}
     for line, code in blocks(page, "python"):
         exec(compile("\n" * line + code, str(page), "exec"), names)
-    sys.modules.pop("skeleton_algorithm", None)
+    for skeleton in DOCS.glob("skeleton_*.py"):
+        sys.modules.pop(skeleton.stem, None)
 
 
 def test_the_readme_shows_a_quickstart() -> None:
@@ -210,43 +209,57 @@ def test_public_names_are_documented(name: str) -> None:
 def test_the_skeleton_runs_and_replays(grouping: Grouping, relation: Relation) -> None:
     skeleton = module_at(DOCS / "skeleton_algorithm.py")
     table = load("demo").project(["district", "age", "occupation", "commute"])
-    workload = all_kway(table.domain, 2, grouping)
-    curator = Curator(TableSource(table), workload, Budget(1.0, 1e-9, relation))
-    algorithm = skeleton.build(workload, skeleton.Parameters(rounds=4))
-    params, log = run(algorithm, curator, seed=3)
-    assert len(log.measurements) == 4
-    assert curator.ledger.spent <= curator.ledger.limit
-    assert np.isfinite(params).all()
-    assert params.sum() == pytest.approx(1)
-    again, _ = run(skeleton.build(workload, skeleton.Parameters(rounds=4)), Replay(log, curator.open()[1]), seed=3)
-    assert np.array_equal(params, again)
+    options = {"epsilon": 1.0, "delta": 1e-9, "workload": "marginals:2", "settings": {"rounds": 4}, "seed": 3}
+    job = prepare(table, method=skeleton.METHOD, group=grouping, relation=relation, **options)
+    release = job.run()
+    assert len(release.log.measurements) == 4
+    assert job.curator.ledger.spent <= job.curator.ledger.limit
+    assert np.isfinite(release.params).all()
+    assert release.params.sum() == pytest.approx(1)
+    again, _ = run(job.algorithm, Replay(release.log), seed=3)
+    assert np.array_equal(release.params, again)
 
 
 def test_the_skeleton_learns() -> None:
     """With a budget so large that noise hardly matters, the measured marginal is met."""
     skeleton = module_at(DOCS / "skeleton_algorithm.py")
     table = load("demo").project(["district", "occupation", "commute"])
-    workload = all_kway(table.domain, 2)
-    curator = Curator(TableSource(table), workload, Budget(100.0, 1e-3))
-    algorithm = skeleton.build(workload, skeleton.Parameters(rounds=1))
-    params, log = run(algorithm, curator, seed=0)
-    (measurement,) = log.measurements
-    answers = algorithm.family.answers(params, workload)[workload.group(measurement.group).flat]
-    assert np.abs(answers - log.feasible(measurement)).max() < 1e-3
+    options = {"epsilon": 100.0, "delta": 1e-3, "workload": "marginals:2", "settings": {"rounds": 1}}
+    release = prepare(table, method=skeleton.METHOD, **options).run()
+    (measurement,) = release.log.measurements
+    answers = release.answers(Workload(table.domain, (measurement.queries,)))
+    assert np.abs(answers - measurement.feasible(release.log.total)).max() < 1e-3
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_skeleton_of_queries_states_its_sensitivity(relation: Relation) -> None:
+    """Over all neighbours: a record that comes or goes, or one in the place of another."""
+    skeleton = module_at(DOCS / "skeleton_queries.py")
+    for shape, widths in (((4, 4), (0, 1, 2)), ((3, 5), (1, 4)), ((2, 2), (1,)), ((5, 5), (0, 2, 3, 4))):
+        bands = skeleton.Bands((1, 3), shape, widths)
+        codes = np.indices(shape).reshape(2, -1)
+        held = bands.holds([np.zeros(0), codes[0], np.zeros(0), codes[1]]).astype(int)
+        others = held if relation is Relation.REPLACE else np.zeros((1, len(widths)), int)
+        changes = np.abs(held[:, None, :] - others)
+        stated = bands.sensitivity(relation)
+        assert stated.exact
+        assert stated.single == changes.max()
+        assert stated.l1 == changes.sum(axis=2).max()
+        assert stated.l2_squared == (changes**2).sum(axis=2).max()
 
 
 def test_the_limits_of_alpha_are_those_of_the_page() -> None:
     low, high = re.findall(r"alpha must be at least ([\d.]+) and at most ([\d.]+),", prose(DOCS / "framework.md"))[0]
     for good, bad in ((float(low), float(low) * 0.999), (float(high), float(high) * 1.0001)):
-        EvenSchedule(1, alpha=good)
+        SelectEvenly(Whole(()), MaxError(), Rounds(1), alpha=good)
         with pytest.raises(InputError):
-            EvenSchedule(1, alpha=bad)
+            SelectEvenly(Whole(()), MaxError(), Rounds(1), alpha=bad)
 
 
 def test_the_constants_of_the_default_are_those_of_the_pages() -> None:
     page, methods, public = (prose(DOCS / f"{name}.md") for name in ("how-it-works", "methods", "public-data"))
-    defaults = auto.Parameters()
-    halfway, tau = descent.HALFWAY, shrinkage.TAU
+    defaults = auto.Settings()
+    halfway, tau = losses.HALFWAY, shrinkage.TAU
     assert f"a table of {defaults.rows} *relaxed rows*" in page
     assert f"c σ² > {defaults.most_noise}" in page
     for text in (page, methods):

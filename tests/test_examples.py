@@ -12,7 +12,7 @@ EXAMPLES = sorted((Path(__file__).resolve().parents[1] / "examples").glob("*.py"
 
 
 def test_there_are_examples() -> None:
-    assert {path.name for path in EXAMPLES} >= {"quickstart.py", "your_own_table.py"}
+    assert {path.name for path in EXAMPLES} >= {"quickstart.py", "your_own_table.py", "your_own_queries.py"}
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

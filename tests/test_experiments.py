@@ -1,4 +1,4 @@
-"""The paper's experiments: what is run, the runner, the results files, the figures and the report."""
+"""The experiments: what is run, the runner, the results file, the figures and the tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
@@ -22,14 +21,30 @@ from typing import Any
 
 import matplotlib
 import pytest
-from experiments import claims, curves, driver, figures, grid, report, results
+from experiments import claims, curves, driver, figures, grid, report, results, tables
 from experiments.__main__ import main
-from experiments.grid import EPSILONS, FIELDS, KEYS, NAMES, Claim, Experiment, Panel, Row, Run, Sweep, canonical
+from experiments.grid import (
+    EPSILONS,
+    FIELDS,
+    FIGURES,
+    KEYS,
+    NAMES,
+    TABLES,
+    Claim,
+    Experiment,
+    Panel,
+    Row,
+    Run,
+    Sweep,
+    canonical,
+)
 from experiments.results import Results
 from experiments.runner import Queue, in_processes, on_dask
+from measuring.data import PROJECTIONS, SHUFFLED
 
 from pointillist.algorithms import get_method
 from pointillist.data.datasets import is_dataset
+from pointillist.data.neighbours import Relation
 from pointillist.errors import InputError, PointillistError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,11 +71,10 @@ def row_of(run: Run, value: float = 0.5, error: str = "") -> Row:
 
 
 @pytest.fixture
-def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Results]:
-    """One small experiment on the demo table in the place of the paper's, in a folder of its own."""
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Results:
+    """One small experiment on the demo table instead of all others, in a folder of its own."""
     register(tmp_path, monkeypatch.setattr, monkeypatch.setitem)
-    yield results.results_of("tiny")
-    driver._programs.cache_clear()
+    return results.store()
 
 
 def register(folder: Path, setattr_: object, setitem: object) -> None:
@@ -69,11 +83,13 @@ def register(folder: Path, setattr_: object, setitem: object) -> None:
     module = ModuleType("experiments.tiny.config")
     module.EXPERIMENT = TINY  # type: ignore[attr-defined]
     setitem(sys.modules, "experiments.tiny.config", module)
-    for place in (grid, driver, results, figures, report):
+    for place in (grid, driver):
         setattr_(place, "NAMES", ("tiny",))
-    for place in (results, figures):
+    for place in (figures, report):
+        setattr_(place, "FIGURES", ("tiny",))
+    setattr_(report, "TABLES", ())
+    for place in (results, figures, report):
         setattr_(place, "FOLDER", folder / "experiments")
-    driver._programs.cache_clear()
 
 
 # What is run
@@ -81,7 +97,7 @@ def register(folder: Path, setattr_: object, setitem: object) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_configs_are_sound(name: str) -> None:
-    """Settings are in the paper's grid and accepted, tables and curves are known, and there are at least 3 seeds."""
+    """Settings are in the paper's grid and accepted, tables are known, and there are at least 3 seeds."""
     experiment = grid.load(name)
     assert experiment.runs()
     for sweep in experiment.sweeps:
@@ -91,10 +107,20 @@ def test_configs_are_sound(name: str) -> None:
         for point in sweep.subset:
             assert point.keys() == sweep.grid.keys()
             assert all(value in sweep.grid[key] for key, value in point.items()), point
-        for table in filter(None, (*sweep.datasets, sweep.public)):
-            assert is_dataset(table) or table == "acs-pa-reduced"
+        for table in filter(None, (*sweep.datasets, sweep.public.removesuffix(SHUFFLED))):
+            assert is_dataset(table) or table in PROJECTIONS
+        Relation(sweep.relation)
+        assert sweep.account in ("", "zcdp")
+        assert sweep.output in ("", "rows")
         get_method(sweep.method).configure({**sweep.fixed, **(sweep.subset[0] if sweep.subset else {})})
         get_method(sweep.method).grouping(sweep.grouping or None)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_show_every_curve_and_claims_are_about_curves(name: str) -> None:
+    experiment = grid.load(name)
+    assert experiment.figure
+    for sweep in experiment.sweeps:
         assert sweep.curve in figures.STYLES
         assert any(panel.shows(run) for panel in experiment.panels for run in (*sweep.tuned(), *sweep.untuned()))
     known = {sweep.curve for sweep in experiment.sweeps}
@@ -104,15 +130,15 @@ def test_configs_are_sound(name: str) -> None:
 
 
 def test_styles_are_told_apart() -> None:
-    """In no experiment do two curves share a colour, or two methods a marker."""
-    for name in NAMES:
+    """In no figure do two curves share a colour, or two methods a marker."""
+    for name in FIGURES:
         used = [figures.STYLES[curve] for curve in {sweep.curve for sweep in grid.load(name).sweeps}]
         assert len({colour for colour, _ in used}) == len({marker for _, marker in used}) == len(used)
 
 
 def test_runs_have_stable_keys() -> None:
     assert canonical({"b": 1, "a": 0.5}) == canonical({"a": 0.5, "b": 1}) == '{"a":0.5,"b":1}'
-    assert RUN.key == ("demo", "", "3", "query", "mwem", '{"rounds":1}', "1", "0")
+    assert RUN.key == ("demo", "", "3", "replace", "", "", "query", "mwem", '{"rounds":1}', "1", "0")
     assert grid.key_of(row_of(RUN)) == RUN.key
     assert RUN.program == replace(RUN, epsilon=0.1, seed=5).program != replace(RUN, method="pep").program
     assert RUN.settings == {"rounds": 1}
@@ -122,7 +148,7 @@ def test_the_reduced_acs_table_has_as_many_marginals_as_the_papers(real_data: No
     from experiments.run import prepared
 
     table, workload, _ = prepared("acs-pa-reduced", "3")
-    assert len(workload.marginals) == 455
+    assert len(workload.queries) == 455
     assert get_method("pep").fits(table.domain)
 
 
@@ -136,6 +162,19 @@ def test_lines_are_appended_once(tmp_path: Path) -> None:
     assert file.append([row_of(RUN, 0.9), row_of(replace(RUN, seed=1))]) == 1
     assert [row["max"] for row in file.read().values()] == ["0.5", "0.5"]
     assert file.path.read_text().count("\n") == 3
+
+
+def test_lines_are_sorted_by_their_runs(tmp_path: Path) -> None:
+    """By program first, then by epsilon and seed as numbers; a failed run that was repeated leaves no second line."""
+    file = Results(tmp_path / "results.csv")
+    runs = [replace(RUN, method=method, epsilon=epsilon, seed=seed)
+            for method, epsilon, seed in product(("mwem", "pep"), (0.5, 1.0, 10.0), (2, 10))]  # fmt: skip
+    file.append([row_of(run, error="no memory") for run in runs[:2]])
+    file.append([row_of(run) for run in reversed(runs)])
+    file.sort()
+    assert list(file.read()) == [run.key for run in runs]
+    assert file.path.read_text().count("\n") == len(runs) + 1
+    assert [path.name for path in tmp_path.iterdir()] == ["results.csv"]
 
 
 def test_a_torn_line_is_dropped(tmp_path: Path) -> None:
@@ -171,11 +210,14 @@ def test_a_strange_file_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_writers_do_not_tear_each_others_lines(tmp_path: Path) -> None:
+    """Not even while one of them replaces the whole file."""
     path = tmp_path / "results.csv"
 
     def write(worker: int) -> None:
         for seed in range(10):
             Results(path).append([row_of(replace(RUN, seed=seed)), row_of(replace(RUN, seed=100 * worker + seed))])
+            if seed % 3 == worker % 3:
+                Results(path).sort()
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(1, 5)))
@@ -270,10 +312,10 @@ def test_missing_runs_are_made_and_not_repeated(tiny: Results, capfd: pytest.Cap
     assert "13  runs are missing" in capfd.readouterr().out
     assert main(["run", "tiny", "--methods", "mwem", "--only", "tuned", "--epsilons", "1", "--limit", "3"]) == 0
     assert "3/3" in capfd.readouterr().err
-    first = tiny.path.read_bytes()
+    first = tiny.path.read_text().splitlines()
     assert len(tiny.read()) == 3
     assert main(["run", "tiny", "--only", "tuned"]) == 0
-    assert tiny.path.read_bytes().startswith(first)
+    assert set(first) < set(tiny.path.read_text().splitlines())
     assert tiny.read().keys() == {run.key for sweep in TINY.sweeps for run in sweep.tuned()}
     assert main(["run", "tiny", "--only", "tuned", "--list"]) == 0
     assert "0  runs are missing" in capfd.readouterr().out
@@ -295,7 +337,7 @@ def test_results_of_other_machines_are_merged(
     file = Results(tmp_path / "gpu.csv")
     file.append([row_of(mine, 0.9), row_of(other), row_of(strange)])
     assert main(["merge", str(file.path), str(file.path)]) == 0
-    assert "6 lines read, 1 added to the experiments, 2 belong to none" in capsys.readouterr().out
+    assert "6 lines read, 1 added, 2 belong to no experiment" in capsys.readouterr().out
     assert tiny.read().keys() == {mine.key, other.key}
     assert tiny.read()[mine.key]["max"] == "0.5"
 
@@ -311,6 +353,31 @@ if __name__ == "__main__":
 """
 
 
+def test_runs_go_to_a_file_of_their_own_when_asked(tiny: Results, tmp_path: Path) -> None:
+    target = tmp_path / "gpu.csv"
+    assert main(["run", "tiny", "--methods", "pep", "--results", str(target)]) == 0
+    assert len(Results(target).read()) == 1
+    assert not tiny.path.exists()
+    assert main(["merge", str(target)]) == 0
+    assert tiny.path.read_bytes() == target.read_bytes()
+
+
+def test_every_kind_of_run_is_measured() -> None:
+    """With synthetic rows, under add-remove, under the account in zCDP, and with a shuffled public table."""
+    plain, rows, other, zcdp, public = in_processes(1)(Queue([
+        Run("demo", "one-shot", 1.0, 0, '{"t_max":5}'),
+        Run("demo", "one-shot", 1.0, 0, '{"t_max":5}', output="rows"),
+        Run("demo", "one-shot", 1.0, 0, '{"t_max":5}', relation="add-remove"),
+        Run("demo", "one-shot", 1.0, 0, '{"t_max":5}', account="zcdp"),
+        Run("demo", "pmw_pub", 1.0, 0, '{"rounds":1}', public="demo shuffled"),
+    ]))  # fmt: skip
+    assert [row["error"] for row in (plain, rows, other, zcdp, public)] == [""] * 5
+    assert plain["max"] == rows["max"]
+    assert float(rows["rows_max"]) > 0
+    assert "rows_max" not in plain
+    assert len({row["max"] for row in (plain, other, zcdp)}) == 3
+
+
 def test_a_killed_driver_goes_on_where_it_was(tiny: Results, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
@@ -324,9 +391,10 @@ def test_a_killed_driver_goes_on_where_it_was(tiny: Results, tmp_path: Path) -> 
     driver_process.wait()
     kept = tiny.path.read_bytes()
     assert kept.count(b"\n") >= 3
+    lines = set(kept[: kept.rfind(b"\n")].splitlines())
     tiny.path.write_bytes(kept + b"demo,,3,que")  # as if killed in the middle of a line
     subprocess.run(command, stderr=subprocess.DEVNULL, check=True)
-    assert tiny.path.read_bytes().startswith(kept)
+    assert lines <= set(tiny.path.read_bytes().splitlines())
     assert tiny.read().keys() == {run.key for sweep in TINY.sweeps for run in sweep.tuned()}
     assert tiny.path.read_bytes().count(b"\n") == len(tiny.read()) + 1
 
@@ -370,11 +438,11 @@ def test_runs_that_must_be_made_again_are_taken_out(tiny: Results, capsys: pytes
     runs = [replace(run, grouping="" if run.parameters == "{}" else "query") for run in runs]
     tiny.append([row_of(run) for run in runs])
     assert main(["drop", "--methods", "mwem", "--only", "defaults", "--epsilons", "1"]) == 0
-    assert capsys.readouterr().out.startswith("1 lines taken out")
+    assert capsys.readouterr().out.startswith("1 lines removed")
     assert set(tiny.read()) == {run.key for run in runs if run.parameters != "{}" or run.epsilon != 1}
     assert tiny.append([row_of(runs[2])]) == 1  # the file is whole
     assert main(["drop"]) == 2
-    assert capsys.readouterr().err.startswith("error: --methods must name the methods whose runs go, got none")
+    assert capsys.readouterr().err.startswith("error: --methods must name the methods whose runs are removed, got none")
 
 
 def test_tables_are_packed(tiny: Results, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -444,7 +512,7 @@ def test_figures_are_drawn_from_any_results(tiny: Results, tmp_path: Path) -> No
     figures.draw("tiny", path.with_suffix(".png"))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_committed_and_up_to_date(name: str, tmp_path: Path) -> None:
     """Drawn again it is the same file; with another matplotlib than the one that drew it, it has the same words."""
     figures.draw(name, tmp_path / "figure.svg")
@@ -457,13 +525,53 @@ def test_every_figure_is_committed_and_up_to_date(name: str, tmp_path: Path) -> 
     assert committed == drawn, "run make figures"
 
 
-def test_committed_results_belong_to_their_experiments() -> None:
-    for name in NAMES:
-        for key, row in results.results_of(name).read().items():
-            assert key[:-2] in driver._programs(name)
-            assert row["commit"]
-            assert row["machine"]
-            assert row["error"] or all(float(row[metric]) >= 0 for metric in ("max", "mean", "rmse", "tvd", "seconds"))
+def test_committed_results_are_sorted_and_have_no_copies(tmp_path: Path) -> None:
+    committed = results.store().path.read_bytes()
+    assert committed.count(b"\n") == len(results.store().read()) + 1
+    copy = Results(tmp_path / "results.csv")
+    copy.path.write_bytes(committed)
+    copy.sort()
+    assert copy.path.read_bytes() == committed
+    assert not list(results.FOLDER.glob("*/*.csv")), "all runs are in one file"
+
+
+def test_committed_results_are_complete() -> None:
+    """Every line belongs to an experiment, and says what was measured and where."""
+    programs = set().union(*(grid.load(name).programs() for name in NAMES))
+    for key, row in results.store().read().items():
+        assert key[:-2] in programs
+        assert row["commit"]
+        assert row["machine"]
+        measured = ("max", "rmse", "tvd", "seconds", *(grid.ROW_METRICS if row["output"] == "rows" else ()))
+        assert row["error"] or all(float(row[metric]) >= 0 for metric in measured)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_experiment_finds_its_lines(name: str) -> None:
+    experiment = grid.load(name)
+    found = results.lines_of(experiment)
+    assert experiment.runs().keys() <= found.keys()
+    if name in FIGURES:
+        assert all(row["mean"] for row in found.values()), "a figure shows the mean error"
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_are_written_from_any_results(name: str) -> None:
+    experiment = grid.load(name)
+    assert experiment.table is not None
+    assert "nan" not in experiment.table({})
+    assert experiment.title
+
+
+def test_a_cell_of_a_table_is_a_mean(tiny: Results) -> None:
+    sweep = Sweep("", "mwem", ("demo",), grouping="query", fixed={"rounds": 1}, subset=({},), defaults=False)
+    tiny.append([row_of(replace(RUN, seed=seed), value) for seed, value in enumerate((0.2, 0.4))])
+    spot = tables.spot_of(sweep, "demo", 1.0, tiny.read())
+    assert spot is not None
+    assert tables.three_errors(spot) == "0.3000 / 0.30000 / 0.300 (2)"
+    assert tables.against(spot, (0.6, 0.1)) == ("0.3000 / 0.30000", "0.6000 / 0.10000", "0.50 / 3.00")
+    assert tables.spot_of(sweep, "demo", 0.1, tiny.read()) is None
+    assert tables.made_on([sweep], tiny.read()) == "The runs were made on: a machine."
 
 
 def test_the_page_matches_the_results(capsys: pytest.CaptureFixture[str]) -> None:

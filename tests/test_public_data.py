@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ import pandas as pd
 import pytest
 from tests.command import Run, tree
 
-from pointillist import Categorical, InputError, Numeric, Release, Schema, Table, all_kway, synthesis, synthesize
-from pointillist.algorithms import METHODS, get_method
+from pointillist import Categorical, InputError, Numeric, Release, Schema, Table, all_kway, synthesize
+from pointillist.algorithms import METHODS, Public, get_method
 from pointillist.data import datasets
 from pointillist.data.public import PublicTable
 from pointillist.evaluation.report import compare_public, compare_tables, fractions
+from pointillist.job import default_method
 from pointillist.privacy.ledger import Entry
+from pointillist.release import PublicUsed
 
 SCHEMA = Schema(
     (
@@ -35,7 +38,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 """What makes the methods on public data run in a moment."""
 OPTIONS = {name: [w for k, v in pairs.items() for w in ("--set", f"{k}={v}")] for name, pairs in SETTINGS.items()}
 SYNTH = ("synth", "people.csv", "--epsilon", "1", "--workload", "marginals:2")
-UNPROTECTED = "\nThe public table beside it (150 rows) is not protected."
+UNPROTECTED = "\nThe public table that was used with it (150 rows) is not protected."
 
 
 def people(n: int = 200, seed: int = 0) -> pd.DataFrame:
@@ -46,7 +49,8 @@ def people(n: int = 200, seed: int = 0) -> pd.DataFrame:
 
 
 def test_the_list_of_methods_on_public_data_is_complete() -> None:
-    assert {method.name for method in METHODS.values() if method.public} == set(SETTINGS)
+    assert {method.name for method in METHODS.values() if method.public is Public.NEEDED} == set(SETTINGS)
+    assert [method.name for method in METHODS.values() if method.public is Public.OPTIONAL] == ["auto"]
 
 
 # --- synthesize()
@@ -66,15 +70,15 @@ def test_a_release_tells_of_the_public_table_and_outlives_it(
     lines: list[str] = []
     release = make(method, public, announce=lines.append)
     encoded = PublicTable.encode(public, SCHEMA)
-    assert release.spec["public"] == {
-        "rows": 150, "records": len(encoded.counts), "missing": [], "sha256": encoded.digest,
-    }  # fmt: skip
+    assert release.description.public == PublicUsed(150, len(encoded.counts), (), encoded.digest)
     assert lines[1] == (
         f"public table: 150 rows, {len(encoded.counts)} distinct records; it covers 3 of the 3 marginals"
     )
     folder = release.save(tmp_path / "release")
     spec = json.loads((folder / "release.json").read_text())
-    assert spec["public"] == release.spec["public"]
+    assert spec["public"] == {
+        "rows": 150, "records": len(encoded.counts), "missing": [], "sha256": encoded.digest,
+    }  # fmt: skip
     assert spec["method"]["name"] == method
 
     def no_table(*_: Any) -> None:
@@ -82,6 +86,7 @@ def test_a_release_tells_of_the_public_table_and_outlives_it(
 
     monkeypatch.setattr(PublicTable, "encode", no_table)
     loaded = Release.load(folder)
+    assert loaded.description == release.description
     assert np.array_equal(loaded.answers(), release.answers())
     more = all_kway(SCHEMA.domain, 3)
     assert np.array_equal(loaded.answers(more), release.answers(more))
@@ -93,8 +98,8 @@ def test_without_a_public_table_a_release_says_so() -> None:
     release = synthesize(
         people(), schema=SCHEMA, epsilon=1.0, method="mwem", workload="marginals:2", settings={"rounds": 2}
     )
-    assert release.spec["public"] is None
-    assert release.spec["method"]["start"] == {}
+    assert release.description.public is None
+    assert release.description.method.start == {}
     assert "public table" not in release.statement
 
 
@@ -106,7 +111,7 @@ def test_the_statement_ends_with_the_public_table(method: str, seed: int | None)
     assert release.statement.endswith(UNPROTECTED)
     assert release.statement.count("public table") == 1
     many = make("pmw_pub", people(1500, seed=1))
-    assert many.statement.endswith("\nThe public table beside it (1,500 rows) is not protected.")
+    assert many.statement.endswith("\nThe public table that was used with it (1,500 rows) is not protected.")
 
 
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
@@ -115,20 +120,20 @@ def test_public_data_is_free(method: str, plain: str, relation: str) -> None:
     """The ledger is that of the method without public data, charge by charge."""
     options: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "relation": relation, "workload": "marginals:2"}
     options |= {"settings": {"rounds": 3}, "schema": SCHEMA, "group": "marginal"}
-    mine = synthesize(people(), method=method, public=people(150, seed=1), **options).spec["privacy"]
-    other = synthesize(people(), method=plain, **options).spec["privacy"]
-    assert mine["ledger"] == other["ledger"]
-    assert len(mine["ledger"]) == 6 + (relation == "add-remove")
-    assert mine["rho_spent"] == other["rho_spent"]
-    assert mine["statement"] == other["statement"] + UNPROTECTED
+    mine = synthesize(people(), method=method, public=people(150, seed=1), **options).description.privacy
+    other = synthesize(people(), method=plain, **options).description.privacy
+    assert mine.ledger == other.ledger
+    assert len(mine.ledger) == 6 + (relation == "add-remove")
+    assert mine.rho_spent == other.rho_spent
+    assert mine.statement == other.statement + UNPROTECTED
 
 
 @pytest.mark.parametrize("method", SETTINGS)
 def test_the_ledger_knows_no_public_table(method: str) -> None:
-    privacy = make(method, people(150, seed=1)).spec["privacy"]
-    assert {entry["label"] for entry in privacy["ledger"]} == {"selection", "measurement"}
-    assert "public" not in json.dumps(privacy["ledger"])
-    assert privacy["rho"] * (1 - 1e-9) <= privacy["rho_spent"] <= privacy["rho"]
+    privacy = make(method, people(150, seed=1)).description.privacy
+    assert {entry.label for entry in privacy.ledger} == {"selection", "measurement"}
+    assert "public" not in json.dumps([asdict(entry) for entry in privacy.ledger])
+    assert privacy.rho * (1 - 1e-9) <= privacy.rho_spent <= privacy.rho
 
 
 @pytest.mark.parametrize("kind", ["pandas", "Arrow", "Table"])
@@ -139,18 +144,18 @@ def test_the_kind_of_the_public_table_makes_no_difference(kind: str) -> None:
     release = make("pmw_pub", given, insecure_noise_seed=5)
     again = make("pmw_pub", people(150, seed=1), insecure_noise_seed=5)
     assert np.array_equal(release.answers(), again.answers())
-    assert release.spec == again.spec
+    assert release.description == again.description
 
 
 def test_a_public_table_without_a_method_means_auto() -> None:
     lines: list[str] = []
     release = make(None, people(150, seed=1), settings={"rows": 20, "t_max": 5}, announce=lines.append)
-    assert release.spec["method"]["name"] == "auto"
+    assert release.description.method.name == "auto"
     assert lines[-1].startswith("the public table, judged by the noisy measurements, is ")
     assert release.statement.endswith(UNPROTECTED)
-    assert make(None, people(150, seed=1)).spec["method"]["name"] == "gem_pub"  # for its settings
-    assert synthesis.default_method(SCHEMA.domain, None, {}, people()).name == "auto"
-    assert synthesis.default_method(SCHEMA.domain, None, {"rounds": 3}, people()).name == "gem_pub"
+    assert make(None, people(150, seed=1)).description.method.name == "gem_pub"  # for its settings
+    assert default_method(SCHEMA.domain, None, {}, people()).name == "auto"
+    assert default_method(SCHEMA.domain, None, {"rounds": 3}, people()).name == "gem_pub"
 
 
 def test_the_default_refuses_a_public_table_that_covers_nothing(charges: list[Entry]) -> None:
@@ -170,15 +175,16 @@ def test_synthetic_rows_are_public_records() -> None:
 
 LEAVE_OUT = (
     "public must be left out for {}, which makes no use of it, got a table; "
-    "leave it out or use one of auto, pmw_pub, pep_pub, gem_pub."
+    "leave it out, or use auto, gem_pub, pmw_pub or pep_pub."
 )
 NEEDED = "public must be a public table for {}, got None; give one, or use another method."
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "auto"])
 def test_public_data_is_asked_of_the_methods_that_use_it_and_of_no_other(method: str, charges: list[Entry]) -> None:
-    wrong = None if get_method(method).public else people()
-    sentence = (NEEDED if get_method(method).public else LEAVE_OUT).format(method)
+    needed = get_method(method).public is Public.NEEDED
+    wrong = None if needed else people()
+    sentence = (NEEDED if needed else LEAVE_OUT).format(method)
     with pytest.raises(InputError) as refused:
         synthesize(people(), schema=SCHEMA, epsilon=1.0, method=method, public=wrong)
     assert str(refused.value) == sentence
@@ -271,15 +277,17 @@ def test_synth_with_a_public_file_and_figures(method: str, run: Run) -> None:
     assert "public table: 150 rows, " in made.err
     assert "it covers 3 of the 3 marginals" in made.err
     assert ("start: marginals 3, loss " in made.err) == (method == "gem_pub")
-    assert f"{UNPROTECTED}\nmethod {method}, workload of 3 marginals" in made.out
-    assert Release.load("release").spec["public"]["rows"] == 150
+    assert f"{UNPROTECTED}\nmethod {method}, 3 marginals, " in made.out
+    public = Release.load("release").description.public
+    assert public is not None
+    assert public.rows == 150
     Path("public.csv").unlink()
     assert run("evaluate", "people.csv", "release").code == 0
 
 
 def test_synth_with_a_public_file_and_no_method(run: Run) -> None:
     assert run(*SYNTH, "--public", "public.csv", *OPTIONS["gem_pub"]).code == 0
-    assert Release.load("release").spec["method"]["name"] == "gem_pub"
+    assert Release.load("release").description.method.name == "gem_pub"
 
 
 def test_synth_with_a_public_file_of_fewer_columns(run: Run) -> None:
@@ -287,7 +295,9 @@ def test_synth_with_a_public_file_of_fewer_columns(run: Run) -> None:
     made = run(*SYNTH, "--public", "public.csv", *OPTIONS["gem_pub"])
     assert made.code == 0
     assert "without 1 of the attributes; it covers 1 of the 3 marginals" in made.err
-    assert Release.load("release").spec["public"]["missing"] == ["age"]
+    public = Release.load("release").description.public
+    assert public is not None
+    assert public.missing == ("age",)
 
 
 def test_synth_with_a_dataset_as_public_table(run: Run) -> None:
@@ -301,8 +311,9 @@ def test_synth_with_a_dataset_as_public_table(run: Run) -> None:
         "--rounds", "2",
     )  # fmt: skip
     assert made.code == 0
-    public = Release.load("release").spec["public"]
-    assert (public["rows"], public["sha256"]) == (len(demo), PublicTable.encode(demo, town.schema).digest)
+    public = Release.load("release").description.public
+    assert public is not None
+    assert (public.rows, public.sha256) == (len(demo), PublicTable.encode(demo, town.schema).digest)
 
 
 def test_a_gate_that_stops_keeps_the_ledger(run: Run, home: Path) -> None:
@@ -313,13 +324,16 @@ def test_a_gate_that_stops_keeps_the_ledger(run: Run, home: Path) -> None:
         "--method", "pmw_pub", "--rounds", "2", "--set", "gate=0.05", "--set", "gate_share=0.25",
     )  # fmt: skip
     assert (stopped.code, stopped.out) == (2, "")
-    assert (
-        "error: gate must be at least the error that no reweighting of the public records can undercut" in stopped.err
-    )
+    assert "error: gate must be at least the error that every reweighting of the public records has" in stopped.err
     assert not (home / "release").exists()
     told = json.loads((home / "release.stopped" / "ledger.json").read_text())
     assert len(told["ledger"]) == 2
     assert sum(entry["rho"] for entry in told["ledger"]) == pytest.approx(0.25 * told["rho"], rel=1e-9)
+    with np.load(home / "release.stopped" / "transcript.npz") as arrays:  # what was learned, by the names of columns
+        (asked,) = json.loads(str(arrays["asked"]))
+        assert asked["kind"] == "marginal"
+        assert set(asked["attributes"]) < {"sex", "age", "job"}
+        assert len(arrays["counts"]) in (2, 3)
 
 
 def test_figures_of_the_best_mixture(run: Run) -> None:
@@ -333,7 +347,7 @@ def test_figures_of_the_best_mixture(run: Run) -> None:
         assert line in shown.out
     told = re.search(
         r"^No reweighting of the (\d+) public records has a max error below (0\.\d{5}) "
-        r"\(the best-mixture error, to which pmw_pub and pep_pub are bound\)\.$",
+        r"\(the best-mixture error, a lower limit for pmw_pub and pep_pub\)\.$",
         shown.out,
         re.MULTILINE,
     )
@@ -413,7 +427,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     ((*SYNTH, "--public", "head.csv"), "public must have rows, got 0 rows; check the file."),
     (
         (*SYNTH, "--public", "public.csv", "--set", "gate=0.1"),
-        "parameter of auto must be one of its parameters, got 'gate'; known are "
+        "setting of auto must be one of its settings, got 'gate'; known are "
         "rows, fits, t_max, learning_rate, spread, most_noise, strength, adaptive_rounds.",
     ),
     (("evaluate", "people.csv", "people.csv", "--public", "none.csv"), NO_FILE),

@@ -1,94 +1,66 @@
-"""Write the tables of the pages from the registry: the methods, and the hyper-parameters of each.
+"""Write the tables of the pages from the registry: the methods, and the settings of each.
 
 python tools/write_tables.py            writes
-python tools/write_tables.py --check    changes nothing; exits 1 if a table is out of date
+python tools/write_tables.py --check    changes nothing; exits with 1 if a table is out of date
 
 A table stands between two comments, ``<!-- NAME:begin -->`` and ``<!-- NAME:end -->``. NAME is ``methods`` or
-``parameters METHOD``.
+``settings METHOD``.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pointillist.algorithms import METHODS, Method
-from pointillist.algorithms.parameters import describe
-
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # a script finds its own folder only
+
+from measuring.markdown import fill, markers, table, write  # noqa: E402
+
+from pointillist.algorithms import METHODS, Method  # noqa: E402
+from pointillist.algorithms.settings import describe  # noqa: E402
+
+__all__ = ["filled", "main", "markers", "methods_table", "settings_table", "tables"]
+
 PAGES = ("README.md", "docs/framework.md", "docs/methods.md")
-COLUMNS = ("name", "family", "selection", "measured", "update", "output")
-HEADINGS = ("method", "family", "selection", "measured", "update", "output")
-MARKER = re.compile(r"<!-- ([^\n]+?):(begin|end) -->")
-
-
-def markers(name: str) -> tuple[str, str]:
-    """The comments around the table ``name``."""
-    return f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+COLUMNS = ("name", "family", "strategy", "update", "output")
+HEADINGS = ("method", "family", "strategy", "update", "output")
 
 
 def tables() -> dict[str, str]:
     """Every table that a page may show, by name."""
-    return {"methods": methods_table()} | {f"parameters {m.name}": parameters_table(m) for m in METHODS.values()}
+    return {"methods": methods_table()} | {f"settings {m.name}": settings_table(m) for m in METHODS.values()}
 
 
 def methods_table() -> str:
     """The registry, one row per method."""
-    return _markdown(HEADINGS, ([str(getattr(m, column)) for column in COLUMNS] for m in METHODS.values()))
+    return _with_code(HEADINGS, ([str(getattr(m, column)) for column in COLUMNS] for m in METHODS.values()))
 
 
-def parameters_table(method: Method) -> str:
-    """The hyper-parameters of a method, one row each."""
-    return _markdown(("parameter", "type", "default", "meaning"), describe(method.parameters))
+def settings_table(method: Method) -> str:
+    """The settings of a method, one row each."""
+    return _with_code(("setting", "type", "default", "meaning"), describe(method.settings))
 
 
-def _markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; the first cell of each row is set as code."""
-    lines = [headings, ["---"] * len(headings)]
-    for row in rows:
-        first, *rest = (cell.replace("|", "\\|") for cell in row)
-        lines.append([f"`{first}`", *rest])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def _with_code(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table whose first cells are set as code."""
+    return table(headings, ((f"`{first}`", *rest) for first, *rest in rows))
 
 
-def filled(text: str, page: str, known: Mapping[str, str] | None = None) -> str:
-    """``text`` with every table between its two markers; ``known`` are those of the registry unless given."""
-    known = tables() if known is None else known
-    found = MARKER.findall(text)
-    names = [name for name, _ in found[::2]]
-    if not names or found != [(name, word) for name in names for word in ("begin", "end")]:
-        raise SystemExit(f"{page}: each table must stand between one begin and, after it, one end")
-    if len(set(names)) < len(names) or not set(names) <= known.keys():
-        raise SystemExit(f"{page}: every table must be there once and be one of: {', '.join(known)}")
-    for name in names:
-        begin, end = markers(name)
-        before, _, rest = text.partition(begin)
-        text = f"{before}{begin}\n{known[name]}\n{end}{rest.partition(end)[2]}"
-    return text
+def filled(text: str, page: str) -> str:
+    """The text of a page with the tables of the registry between their markers."""
+    return fill(text, page, tables())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write or check every page; the number of the exit."""
+    """Write or check every page; the exit code."""
     parser = argparse.ArgumentParser(description="Write the tables of the registry into the pages that show them.")
-    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if a table is out of date")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if a table is out of date")
     check = parser.parse_args(arguments).check
-    stale = 0
-    for page in PAGES:
-        path = ROOT / page
-        text = path.read_text(encoding="utf-8")
-        new = filled(text, page)
-        if new == text:
-            continue
-        if check:
-            print(f"{page}: a table is out of date; run python tools/write_tables.py", file=sys.stderr)
-            stale = 1
-        else:
-            path.write_text(new, encoding="utf-8")
-            print(f"{page}: wrote the tables")
-    return stale
+    pages = {ROOT / page: filled((ROOT / page).read_text(encoding="utf-8"), page) for page in PAGES}
+    return write(pages, "python tools/write_tables.py", check)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """ADULT* and LOANS with 64 random three-way marginals. Rerun it with ``python -m experiments run adult_loans``.
 
-With the domains of these tables a run takes long: few settings of the grids are run, GEM's defaults on ADULT* only, and
-those of RAP-softmax on neither.
+The domains of these tables are large and a run takes long: few settings of the grids are run, GEM's defaults on ADULT*
+only, and those of RAP-softmax on neither table.
 """
 
 from experiments import paper

@@ -1,6 +1,6 @@
 """GEM with different batch sizes B on ADULT. Rerun it with ``python -m experiments run batch``.
 
-The paper does not list its batch sizes; these are around its choice of 1,000.
+The paper does not list the batch sizes that it compares; these are around its choice of 1,000.
 """
 
 from experiments import paper

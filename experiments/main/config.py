@@ -1,8 +1,8 @@
 """The main comparison: max, mean and root-mean-square error on four tables.
 
-Rerun it with ``python -m experiments run main``. DualQuery runs on the two small tables only: its rounds draw from all
-queries, one by one, and there are hundreds of rounds. Runs on the wide ACS table take long: there all run at some
-epsilons, and with few settings.
+Rerun it with ``python -m experiments run main``. DualQuery only runs on the two small tables: it has hundreds of
+rounds, and each draws from all queries one by one. Runs on the wide ACS table take long: there every method runs at
+four epsilons and with few settings.
 """
 
 from experiments import paper
@@ -11,7 +11,7 @@ from experiments.grid import SOME_EPSILONS, Claim, Experiment, Panel, Sweep, poi
 SMALL = ("adult-reduced", "acs-pa-reduced")
 FEW, MANY = {"picks": 5, "rounds": 10}, {"picks": 5, "rounds": 25}
 EIGHT = (*points(picks=(5, 10), rounds=(5, 10, 25)), *points(picks=(25,), rounds=(5, 10)))
-"""Of the 35 settings of RAP-softmax."""
+"""8 of the 35 settings of RAP-softmax."""
 
 EXPERIMENT = Experiment(
     title="Main comparison",

@@ -1,8 +1,8 @@
 """The marginal trick: GEM that selects and measures whole marginals, against GEM by query.
 
-Rerun it with ``python -m experiments run marginal_trick``. The paper takes up to 10,000 steps a round by marginal. That
-takes too long here: by marginal GEM runs with our defaults, whose rounds end when the residual looks like noise, and
-after 100 steps at the latest. The wide ACS table is left out.
+Rerun it with ``python -m experiments run marginal_trick``. By marginal the paper makes up to 10,000 steps per
+round, which takes too long here: by marginal GEM runs with our defaults, whose rounds end when the residual looks like
+noise, and after at most 100 steps. The wide ACS table is left out.
 """
 
 from experiments import paper

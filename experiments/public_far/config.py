@@ -1,9 +1,9 @@
 """Public data with insufficient support, or without some of the attributes.
 
-Rerun it with ``python -m experiments run public_far``. California is far from Pennsylvania; its short person file lacks
-most columns, so it is used in two ways: over the columns that both have, and as a public table that lacks columns. For
-ADULT the public table has 7 of the 13 attributes, as in the paper. On ACS the methods on public data run with their
-defaults only.
+Rerun it with ``python -m experiments run public_far``. The data of California are far from those of
+Pennsylvania. Its person file is short and lacks most columns, so it is used in two ways: over the columns that both
+states have, and as a public table that lacks columns. For ADULT the public table has 7 of the 13 attributes, as in the
+paper. On ACS the methods for public data run with their defaults only.
 """
 
 from experiments import paper

@@ -1,8 +1,9 @@
 """Public data with sufficient support: a neighbouring state for ACS, and the public rows of ADULT.
 
-Rerun it with ``python -m experiments run public_near``. The paper has Pennsylvania in 2010 and Ohio in 2018 as public
-tables for Pennsylvania in 2018; here they are Ohio and New York of the same year. On ACS a run takes up to some
-minutes: there PMW-Pub and PEP-Pub run with their defaults only, and GEM-Pub with few settings.
+Rerun it with ``python -m experiments run public_near``. In the paper the public
+tables for Pennsylvania in 2018 are Pennsylvania in 2010 and Ohio in 2018; here they are Ohio and New York of the same
+year. On ACS a run can take minutes: there PMW-Pub and PEP-Pub run with their defaults only, and GEM-Pub with few
+settings.
 """
 
 from experiments import paper
@@ -10,7 +11,7 @@ from experiments.grid import SOME_EPSILONS, Claim, Experiment, Panel, Sweep, poi
 
 ACS = ("acs-pa",)
 GEM_PUB_ROUNDS = (2, 5, 10, 30, 60, 100)
-"""Of the 13 numbers of rounds that the paper tries on ADULT."""
+"""6 of the 13 numbers of rounds that the paper tries on ADULT."""
 
 EXPERIMENT = Experiment(
     title="Public data with sufficient support",

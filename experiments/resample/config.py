@@ -1,4 +1,4 @@
-"""GEM with its noise z fixed or drawn anew at every step, on ADULT.
+"""GEM with its noise z fixed or drawn again at every step, on ADULT.
 
 Rerun it with ``python -m experiments run resample``.
 """

@@ -1,17 +1,22 @@
-"""Pointillist: differentially private synthetic tables that keep the answers to a declared set of queries.
+"""Pointillist: differentially private synthetic tables that keep the answers to a declared set of queries."""
 
-A pointillist picture is true from a distance, and no dot is a person.
-"""
-
+from pointillist.algorithms import Method
+from pointillist.data.datasets import load
 from pointillist.data.draft import draft_schema
 from pointillist.data.neighbours import Relation
 from pointillist.data.schema import Categorical, Numeric, Schema
+from pointillist.data.sources import Source
 from pointillist.data.table import Table
 from pointillist.errors import BudgetError, InputError, PointillistError, RunStopped
-from pointillist.queries.marginals import all_kway, random_kway
-from pointillist.queries.workload import Grouping, Workload
+from pointillist.evaluation.report import evaluate
+from pointillist.job import Job, prepare, synthesize
+from pointillist.queries.candidates import Grouping
+from pointillist.queries.intervals import Intervals
+from pointillist.queries.kway import all_kway, random_kway
+from pointillist.queries.marginal import Marginal
+from pointillist.queries.product import Product
+from pointillist.queries.workload import Workload
 from pointillist.release import Release
-from pointillist.synthesis import synthesize
 
 __version__ = "0.1.0"
 
@@ -20,16 +25,25 @@ __all__ = [
     "Categorical",
     "Grouping",
     "InputError",
+    "Intervals",
+    "Job",
+    "Marginal",
+    "Method",
     "Numeric",
     "PointillistError",
+    "Product",
     "Relation",
     "Release",
     "RunStopped",
     "Schema",
+    "Source",
     "Table",
     "Workload",
     "all_kway",
     "draft_schema",
+    "evaluate",
+    "load",
+    "prepare",
     "random_kway",
     "synthesize",
 ]

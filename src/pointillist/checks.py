@@ -4,12 +4,13 @@ sentence (parameter, rule, value, next step), or returns the value with the type
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from pointillist.errors import InputError, nearest
 
-__all__ = ["at_least", "between", "check", "not_negative", "one_of", "positive", "present", "share"]
+__all__ = ["at_least", "between", "check", "not_negative", "one_of", "positive", "present", "share", "whole"]
 
 T = TypeVar("T")
 Number = TypeVar("Number", int, float)
@@ -26,6 +27,13 @@ def present(parameter: str, value: T | None, rule: str, hint: str) -> T:
     if value is None:
         raise InputError(parameter, value, rule, hint)
     return value
+
+
+def whole(parameter: str, value: Any) -> int:
+    """A whole number, of Python or NumPy; True and 3.0 are none."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise InputError(parameter, value, "must be a whole number", "write it without a decimal point")
+    return operator.index(value)
 
 
 def at_least(parameter: str, value: Number, least: Number, example: Any = None) -> Number:
@@ -57,7 +65,7 @@ def not_negative(parameter: str, value: float, hint: str = "give 0") -> float:
 def share(parameter: str, value: float, example: Any = 0.5, zero: bool = False) -> float:
     """A number above 0 (or, with ``zero``, at least 0) and below 1."""
     rule = "must be at least 0 and below 1" if zero else "must be above 0 and below 1"
-    check((0 <= value if zero else 0 < value) and value < 1, parameter, value, rule, f"give for example {example}")
+    check((value >= 0 if zero else value > 0) and value < 1, parameter, value, rule, f"give for example {example}")
     return value
 
 
@@ -66,5 +74,5 @@ def one_of(parameter: str, value: str, known: Iterable[str], rule: str | None = 
     known = list(known)
     if value not in known:
         rule = f"must be one of {', '.join(known)}" if rule is None else rule
-        raise InputError(parameter, str(value), rule, nearest(str(value), known))
+        raise InputError(parameter, value, rule, nearest(str(value), known))
     return value

@@ -16,19 +16,18 @@ from rich.table import Table as Grid
 
 from pointillist import __version__
 from pointillist.algorithms import METHODS, get_method
-from pointillist.algorithms.parameters import describe
+from pointillist.algorithms.settings import describe
+from pointillist.checks import check
 from pointillist.data import datasets
 from pointillist.data.draft import draft_schema
-from pointillist.data.neighbours import Relation
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table, read_file
-from pointillist.errors import InputError, PointillistError, RunStopped, Shown, check
-from pointillist.evaluation.errors import Errors
-from pointillist.evaluation.report import compare_public, compare_tables, independent_columns
-from pointillist.queries.workload import Grouping
+from pointillist.errors import InputError, PointillistError, RunStopped, Shown
+from pointillist.evaluation import report
+from pointillist.evaluation.accuracy import Errors
+from pointillist.job import SpendingProgress, synthesize, workload_of
 from pointillist.release import Release, check_target, save_stopped
-from pointillist.synthesis import SpendingProgress, plan, synthesize
 
 __all__ = ["app", "main"]
 
@@ -89,15 +88,26 @@ def synth(
         get_method(method).configure(chosen)
         get_method(method).require_public(public is not None)
     same = public is not None and (public == data or (Path(data).is_file() and _same_file(data, public)))
-    check(not same, "public", public, "must be another table than the private one",
-          "give a table that is public already, or leave it out")  # fmt: skip
+    hint = "give a table that is public already, or leave it out"
+    check(not same, "public", public, "must be another table than the private one", hint)
     table = _load(data, schema)
     with _progress(method or "synth") as progress, _keeping(out):
         release = synthesize(
-            table, epsilon=epsilon, delta=delta, relation=relation, method=method, public=_load_public(public),
-            workload=WORKLOAD if workload is None else workload, group=group, rows=rows, seed=seed, settings=chosen,
-            insecure_noise_seed=insecure_noise_seed, progress=progress, announce=notes.print,
-        )  # fmt: skip
+            table,
+            epsilon=epsilon,
+            delta=delta,
+            relation=relation,
+            method=method,
+            public=_load_public(public),
+            workload=WORKLOAD if workload is None else workload,
+            group=group,
+            rows=rows,
+            seed=seed,
+            settings=chosen,
+            insecure_noise_seed=insecure_noise_seed,
+            progress=progress,
+            announce=notes.print,
+        )
     folder = release.save(out, force)
     _show_release(release, folder)
 
@@ -118,26 +128,26 @@ def evaluate(
         table = Table.read(real, release.schema)
     else:
         table = _load(real, schema)
-    other = release.table if release is not None else Table.read(synth, table.schema)
-    check(other.schema.columns == table.schema.columns, "synth", synth, "must have the schema of the real table",
-          "give the table that the release was made from, and leave --schema out")  # fmt: skip
+    other = release if release is not None else Table.read(synth, table.schema)
+    same = release is None or release.schema.columns == table.schema.columns
+    hint = "give the table that the release was made from, and leave --schema out"
+    check(same, "synth", synth, "must have the schema of the real table", hint)
     if workload is None and release is not None:
         queries = release.workload
     else:
-        text = WORKLOAD if workload is None else workload
-        queries = plan(table, text, Grouping.MARGINAL, Relation.REPLACE)
-    beside = None if public is None else PublicTable.encode(_load_public(public), table.schema)
-    result = compare_tables(table, other, queries, release)
-    floor = None if beside is None else compare_public(table, beside, queries)
+        queries = workload_of(WORKLOAD if workload is None else workload, table.domain, len(table))
+    public_table = None if public is None else PublicTable.encode(_load_public(public), table.schema)
+    result = report.evaluate(table, other, queries)
+    floor = None if public_table is None else report.compare_public(table, public_table, queries)
     if as_json:
         print(json.dumps(result.to_dict() | ({} if floor is None else {"public": floor.to_dict()})))
         return
     screen.print(f"{result.n:,} rows, {queries.describe()}")
-    lines = [*result.lines(), ("independent columns", independent_columns(table, queries))]
+    lines = [*result.lines(), ("independent columns", report.independent_columns(table, queries))]
     _show_errors(lines if floor is None else [*lines, *floor.lines()])
     if floor is not None:
-        screen.print(f"No reweighting of the {floor.records:,} public records has a max error below {floor.lower:.5f} "
-                     "(the best-mixture error, to which pmw_pub and pep_pub are bound).")  # fmt: skip
+        text = f"No reweighting of the {floor.records:,} public records has a max error below {floor.lower:.5f}"
+        screen.print(f"{text} (the best-mixture error, a lower limit for pmw_pub and pep_pub).")
     screen.print("These figures use the real data: they are NOT private. Do not publish them with the release.")
 
 
@@ -151,33 +161,33 @@ def demo(out: Out = Path("demo"), force: Force = False) -> None:
         release = synthesize(table, epsilon=1.0, progress=progress, announce=notes.print)
     folder = release.save(out, force)
     _show_release(release, folder)
-    result = compare_tables(table, release.table, release.workload, release)
+    result = report.evaluate(table, release)
     screen.print(f"\nErrors over {release.workload.describe()}, in fractions of the rows:")
-    _show_errors([*result.lines(), ("independent columns", independent_columns(table, release.workload))])
-    screen.print("The last line, for comparison, keeps every column exactly and loses all that ties columns together.")
-    screen.print("(Errors need the real table. The town is fictional; for real people keep them to yourself.)")
+    _show_errors([*result.lines(), ("independent columns", report.independent_columns(table, release.workload))])
+    screen.print("The last line, for comparison, keeps every column exactly and no dependency between columns.")
+    screen.print("(Errors need the real table. This town is fictional; do not publish the errors of real tables.)")
 
 
 @app.command()
 def methods(
     list_datasets: Annotated[bool, typer.Option("--datasets", help="List the named datasets instead.")] = False,
 ) -> None:
-    """The table of methods and their parameters."""
+    """The table of methods and their settings."""
     if list_datasets:
         grid = Grid("dataset", "what it is")
         for name, text in datasets.describe():
             grid.add_row(name, text)
         screen.print(grid)
         return
-    parts = ("family", "selection", "measured", "update", "output")
+    parts = ("family", "strategy", "update", "output")
     for m in METHODS.values():
         grid = Grid("part", m.name)  # one below the other: side by side they do not fit a terminal
         for part in parts:
             grid.add_row(part, getattr(m, part))
         grid.add_row("group", ", ".join(m.groupings))
         screen.print(grid)
-        grid = Grid("parameter", "type", "default", "meaning", title=f"{m.name}: --set KEY=VALUE")
-        for name, kind, default, text in describe(m.parameters):
+        grid = Grid("setting", "type", "default", "meaning", title=f"{m.name}: --set KEY=VALUE")
+        for name, kind, default, text in describe(m.settings):
             grid.add_row(name, kind, default, text)
         screen.print(grid)
 
@@ -190,15 +200,16 @@ def schema(
 ) -> None:
     """Draft a schema from a file. It is NOT public knowledge until a person has reviewed it."""
     target = out or _schema_beside(data)
-    check(force or not target.exists(), "out", str(target), "must not exist already",
-          "choose another file, or overwrite it with --force")  # fmt: skip
-    check(target.absolute().parent.is_dir() and not target.is_dir(), "out", str(target),
-          "must be a file in an existing folder", "make the folder first, or choose another file")  # fmt: skip
+    hint = "choose another file, or overwrite it with --force"
+    check(force or not target.exists(), "out", str(target), "must not exist already", hint)
+    good = target.absolute().parent.is_dir() and not target.is_dir()
+    hint = "make the folder first, or choose another file"
+    check(good, "out", str(target), "must be a file in an existing folder", hint)
     drafted = datasets.load(data).schema if _is_dataset(data) else draft_schema(read_file(data))
     drafted.save(target)
     screen.print(f"wrote {target}: {len(drafted.columns)} columns, {drafted.domain.cells:,} cells", markup=False)
     if drafted.ignore:
-        screen.print(f"left out (too many distinct texts): {', '.join(drafted.ignore)}", markup=False)
+        screen.print(f"left out (too many different values): {', '.join(drafted.ignore)}", markup=False)
     if not drafted.reviewed:
         screen.print("It was drafted from the data: review every value and bin edge, then set reviewed = true and run")
         screen.print(f"  pointillist synth {data} --schema {target} --epsilon 1", markup=False)
@@ -214,13 +225,8 @@ def _settings(pairs: list[str], rounds: int | None) -> dict[str, str | int]:
     settings: dict[str, str | int] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
-        check(
-            bool(key and equals and value),
-            "set",
-            pair,
-            "must have the form KEY=VALUE",
-            "write for example rounds=50",
-        )
+        good = bool(key and equals and value)
+        check(good, "set", pair, "must have the form KEY=VALUE", "write for example rounds=50")
         settings[key.strip()] = value
     if rounds is not None:
         settings["rounds"] = rounds
@@ -242,15 +248,15 @@ def _is_dataset(data: str) -> bool:
 def _load(data: str, schema: Path | None) -> Table:
     """A named dataset, or a file with its schema."""
     if _is_dataset(data):
-        check(schema is None, "schema", str(schema), "must not be given with a named dataset, which brings its own",
-              "leave --schema out")  # fmt: skip
+        rule = "must not be given with a named dataset, which brings its own"
+        check(schema is None, "schema", str(schema), rule, "leave --schema out")
         return datasets.load(data)
     path = Path(data)
     arrow = read_file(path)
     file = schema or _schema_beside(data)
     if schema is None and not file.is_file():
-        raise InputError("schema", Shown("none"), f"must be given for a file (no {file} found)",
-                         f"draft one with `pointillist schema {data}`, review it, and run again")  # fmt: skip
+        hint = f"draft one with `pointillist schema {data}`, review it, and run again"
+        raise InputError("schema", Shown("none"), f"must be given for a file (no {file} found)", hint)
     loaded = Schema.load(file)
     loaded.require_reviewed(str(file))
     return Table.encode(arrow, loaded)
@@ -280,10 +286,15 @@ def _keeping(out: Path) -> Iterator[None]:
 @contextmanager
 def _progress(method: str) -> Iterator[SpendingProgress]:
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("rounds"),
-        TextColumn("{task.fields[spent]:.0%} of the budget"), TimeElapsedColumn(), TextColumn("done, left"),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rounds"),
+        TextColumn("{task.fields[spent]:.0%} of the budget"),
+        TimeElapsedColumn(),
+        TextColumn("done, left"),
         TimeRemainingColumn(),
-    )  # fmt: skip
+    )
     bar = Progress(*columns, console=notes)
     task = bar.add_task(method, total=None, spent=0.0)
 
@@ -299,9 +310,9 @@ def _progress(method: str) -> Iterator[SpendingProgress]:
 
 
 def _show_release(release: Release, folder: Path) -> None:
-    screen.print(release.statement, markup=False, style=None if release.spec["private"] else "bold red")
-    screen.print(f"method {release.spec['method']['name']}, workload of {release.workload.describe()}, "
-                 f"grouped by {release.workload.grouping.value}")  # fmt: skip
+    about = release.description
+    screen.print(release.statement, markup=False, style=None if about.privacy.private else "bold red")
+    screen.print(f"method {about.method.name}, {release.workload.describe()}, grouped by {about.method.grouping}")
     screen.print(f"wrote {folder}: {len(release.table):,} synthetic rows, model, transcript, ledger", markup=False)
 
 

@@ -6,11 +6,11 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["BudgetError", "InputError", "PointillistError", "RunStopped", "Shown", "check", "is_near", "nearest"]
+__all__ = ["BudgetError", "InputError", "PointillistError", "RunStopped", "Shown", "is_near", "nearest"]
 
 
 class PointillistError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base of every error that this package raises deliberately."""
 
 
 class InputError(PointillistError, ValueError):
@@ -29,7 +29,7 @@ class InputError(PointillistError, ValueError):
 
 
 class Shown(str):
-    """A value that is shown as it stands, without quotation marks."""
+    """A value that is shown without quotation marks."""
 
 
 class BudgetError(PointillistError):
@@ -45,25 +45,21 @@ class BudgetError(PointillistError):
 
 
 class RunStopped(PointillistError):
-    """A run that had to end after budget was spent; ``log`` and ``ledger`` hold what it learned and spent."""
+    """A run that stopped after budget was spent.
 
-    def __init__(self, reason: str, log: Any, ledger: Any = None, noise: str = "") -> None:
+    ``log`` and ``ledger`` hold what it learned and spent; ``names`` are those of the attributes.
+    """
+
+    def __init__(self, reason: str, log: Any, ledger: Any = None, noise: str = "", names: tuple[str, ...] = ()) -> None:
         self.reason = reason
         self.log = log
         self.ledger = ledger
         self.noise = noise
-        spent = (
-            ""
-            if ledger is None
-            else f" (rho = {ledger.spent:.6g} of {ledger.limit:.6g} is spent; a new run spends anew)"
-        )
+        self.names = names
+        spent = ""
+        if ledger is not None:
+            spent = f" (rho = {ledger.spent:.6g} of {ledger.limit:.6g} is spent; a new run spends it again)"
         super().__init__(f"{reason}{spent}")
-
-
-def check(condition: bool, parameter: str, value: Any, rule: str, hint: str) -> None:
-    """Raise :class:`InputError` unless ``condition`` holds."""
-    if not condition:
-        raise InputError(parameter, value, rule, hint)
 
 
 def is_near(word: str, known: Iterable[str]) -> bool:

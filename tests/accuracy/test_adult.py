@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from benchmarks.common import run_method
+from measuring.runs import run_method
 
 from pointillist import Grouping, all_kway
 from pointillist.data.datasets import load
-from pointillist.evaluation.errors import Errors
+from pointillist.evaluation.accuracy import Errors
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("real_data")]
 
@@ -23,8 +23,8 @@ GAIN = 1.5
 def errors_of(dataset: str, method: str, settings: dict[str, Any], grouping: Grouping) -> Errors:
     """True errors of one run over all three-way marginals with epsilon 1."""
     table = load(dataset)
-    workload = all_kway(table.domain, 3, grouping)
-    errors, _ = run_method(table, workload, method, settings, epsilon=1.0, seed=0)
+    workload = all_kway(table.domain, 3)
+    errors, _ = run_method(table, workload, method, settings, epsilon=1.0, seed=0, grouping=grouping)
     return errors
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.common import run_method
-from benchmarks.histogram_accuracy import REFERENCE, RUNS
+from experiments.histogram_accuracy.config import REFERENCE, RUNS
+from measuring.runs import run_method
 
-from pointillist import Grouping, all_kway, synthesize
+from pointillist import all_kway, synthesize
 from pointillist.data.datasets import load
-from pointillist.evaluation.errors import compare
+from pointillist.evaluation.accuracy import compare
 from pointillist.evaluation.report import fractions
 from pointillist.families.records import RecordList
 
@@ -31,8 +31,8 @@ CASES = [
 @pytest.mark.parametrize(("method", "rounds", "epsilon"), CASES)
 def test_histogram_methods_are_as_accurate_as_the_papers_code(method: str, rounds: int, epsilon: float) -> None:
     table = load("adult-reduced")
-    workload = all_kway(table.domain, 3, Grouping.QUERY)
-    runs = [run_method(table, workload, method, {"rounds": rounds}, epsilon, seed)[0] for seed in range(RUNS)]
+    workload = all_kway(table.domain, 3)
+    runs = [run_method(table, workload, method, {"rounds": rounds}, epsilon, seed, "query")[0] for seed in range(RUNS)]
     max_error, rmse = REFERENCE[method, rounds][epsilon]
     assert np.mean([errors.max for errors in runs]) <= SLACK * max_error
     assert np.mean([errors.rmse for errors in runs]) <= SLACK * rmse
@@ -51,10 +51,10 @@ def test_best_responses_are_proven_and_better_than_uniform(
 ) -> None:
     table = load(dataset)
     release = synthesize(table, epsilon=1.0, method=method, workload=workload, settings=settings, insecure_noise_seed=0)
-    assert [note["optimal"] for note in release.log.notes] == [1.0] * len(release.log.rounds)
+    assert [info["optimal"] for info in release.log.info] == [1.0] * len(release.log.rounds)
     truth = fractions(table, release.workload)
     family = RecordList(table.domain)
-    uniform = family.answers(family.init(np.random.default_rng(0)), release.workload)
+    uniform = family.answers(family.init(np.random.default_rng(0)), release.workload.queries)
     errors, nothing = compare(release.workload, truth, release.answers()), compare(release.workload, truth, uniform)
     assert errors.max < nothing.max
     assert errors.rmse < nothing.rmse

@@ -21,7 +21,7 @@ from pointillist.data.datasets import NAMES, describe, is_dataset, load
 from pointillist.data.demo import demo_frame, demo_schema, demo_table
 from pointillist.data.domain import Attributes, Domain
 from pointillist.data.schema import Categorical, Numeric, Schema
-from pointillist.data.sources import TableSource
+from pointillist.data.sources import TableSource, count
 from pointillist.data.table import Table, read_file
 from pointillist.errors import InputError
 
@@ -66,7 +66,7 @@ def drawn_marginals(table: Table) -> tuple[list[Attributes], int]:
 
 
 def answers(table: Table, marginals: list[Attributes]) -> np.ndarray:
-    return np.concatenate(TableSource(table).count(marginals)) / len(table)
+    return np.concatenate(count(TableSource(table), marginals)) / len(table)
 
 
 # --- names and errors
@@ -166,9 +166,8 @@ def test_adult_is_the_papers(get: Callable[[str], Table]) -> None:
 
 def test_adult_reduced(get: Callable[[str], Table]) -> None:
     table = get("adult-reduced")
-    assert table.domain.names == (
-        "sex", "income>50K", "race", "marital-status", "occupation", "education-num", "age_10",
-    )  # fmt: skip
+    names = "sex income>50K race marital-status occupation education-num age_10"
+    assert table.domain.names == tuple(names.split())
     assert len(table) == 43_944
     assert len(three_way(table.domain)) == 35
     assert three_way_queries(table.domain) == 14_955
@@ -190,9 +189,8 @@ def test_adult_public_is_the_rest(get: Callable[[str], Table], folder: Path) -> 
 
 def test_adult_public_reduced(get: Callable[[str], Table]) -> None:
     table = get("adult-public-reduced")
-    assert table.domain.names == (
-        "sex", "race", "relationship", "marital-status", "occupation", "education-num", "age_10",
-    )  # fmt: skip
+    names = "sex race relationship marital-status occupation education-num age_10"
+    assert table.domain.names == tuple(names.split())
     assert len(table) == 4_869
 
 
@@ -202,9 +200,8 @@ def test_adult_keeps_the_codes_of_the_file(get: Callable[[str], Table]) -> None:
         decoded = column.decode(codes[:500], np.random.default_rng(0))
         assert decoded.type == pa.int64()
         assert decoded.to_pylist() == codes[:500].tolist()
-    assert [c.name for c in table.schema.columns if isinstance(c, Categorical) and c.ordered] == [
-        "capital-loss", "hours-per-week", "age_10",
-    ]  # fmt: skip
+    ordered = [column.name for column in table.schema.columns if column.ordered]
+    assert ordered == ["capital-loss", "hours-per-week", "age_10"]
 
 
 def test_adult_star_is_the_papers(get: Callable[[str], Table]) -> None:
@@ -344,7 +341,7 @@ def test_acs_refuses_files_that_do_not_fit() -> None:
     person = pa.table({"SERIALNO": ["a", "b"], "SEX": [1, 2]})
     with pytest.raises(InputError, match=r"must have every column of the schema \(these are absent\), got \['NP'\]"):
         acs.acs_table(person, pa.table({"SERIALNO": ["a", "b"]}), ("SEX", "NP"))
-    with pytest.raises(InputError, match="must have a household for every person"):
+    with pytest.raises(InputError, match="must have a household for every person, got 1 without one"):
         acs.acs_table(person, pa.table({"SERIALNO": ["a"], "NP": [1]}), ("SEX", "NP"))
     table = acs.acs_table(person, pa.table({"SERIALNO": ["b", "a"], "NP": [2, 9]}), ("SEX", "NP"))
     assert table.to_arrow().to_pylist() == [{"SEX": "male", "NP": "8 or more"}, {"SEX": "female", "NP": "2"}]
@@ -355,7 +352,7 @@ def test_acs_refuses_files_that_do_not_fit() -> None:
 
 def mutual_information(table: Table, one: str, two: str) -> float:
     a, b = table.domain.index(one), table.domain.index(two)
-    [joint] = TableSource(table).count([(a, b)])
+    [joint] = count(TableSource(table), [(a, b)])
     p = joint.reshape(table.domain.shape((a, b))) / len(table)
     independent = p.sum(axis=1, keepdims=True) * p.sum(axis=0, keepdims=True)
     inside = p > 0

@@ -163,32 +163,32 @@ REFUSED: list[tuple[Any, str]] = [
     ),
     (
         frame(sex=[datetime.date(2000, 1, 1)] * 6),
-        "public, column 'sex' must hold texts, numbers or true/false, got date32[day]; "
+        "public, column 'sex' must hold strings, numbers or booleans, got date32[day]; "
         "convert it, for example a date to its year.",
     ),
     (
         Table(Schema((Numeric("age", (0, 30, 120), integer=True),)), (np.array([0, 1]),)),
-        "public, column 'age' must be binned as in the schema of the private table, got other bins; "
-        "give the public table as a file or a plain table.",
+        "public, column 'age' must be binned as in the schema of the private table, got different bins; "
+        "give the public table as a file or as a pandas, polars or Arrow table.",
     ),
     (
         Table(Schema((Categorical("age", ("young", "old")),)), (np.array([0, 1]),)),
-        "public, column 'age' must be binned as in the schema of the private table, got other bins; "
-        "give the public table as a file or a plain table.",
+        "public, column 'age' must be binned as in the schema of the private table, got different bins; "
+        "give the public table as a file or as a pandas, polars or Arrow table.",
     ),
     (
         Table(Schema((Categorical("sex", ("m", "x", "f")),)), (np.array([0, 1, 2]),)),
-        "public, column 'sex' must hold values of the private schema only, got 'x'; "
+        "public, column 'sex' must only hold values of the private schema, got 'x'; "
         "map the value to one of them, or drop its rows.",
     ),
     (
         Table(Schema((Categorical("sex", (0, 1)),)), (np.array([1, 0]),)),
-        "public, column 'sex' must hold values of the private schema only, got 1; "
+        "public, column 'sex' must only hold values of the private schema, got 1; "
         "map the value to one of them, or drop its rows.",
     ),
     (
         Table(Schema((Categorical("sex", ("m", "f"), missing=True),)), (np.array([0, 2, 1]),)),
-        "public, column 'sex' must hold values of the private schema only, got None; "
+        "public, column 'sex' must only hold values of the private schema, got None; "
         "map the value to one of them, or drop its rows.",
     ),
 ]
@@ -233,7 +233,7 @@ def test_other_and_missing_find_their_places() -> None:
     # Without an "other" a strange value is refused, and so is a missing one without "missing".
     assert translated(own, [1, 1], Categorical("x", ("b", "a"))) == [1, 1]
     for codes, column in (([1, 0], Categorical("x", ("b", "a"))), ([1, 3], Categorical("x", ("b", "a"), other="else"))):
-        with pytest.raises(InputError, match=r"^public, column 'x' must hold values of the private schema only"):
+        with pytest.raises(InputError, match=r"^public, column 'x' must only hold values of the private schema"):
             translated(own, codes, column)
 
 
@@ -243,21 +243,21 @@ def test_the_type_of_the_output_and_the_order_of_values_make_no_difference() -> 
 
 
 def test_the_type_of_the_private_column_is_not_asked_of_public_labels() -> None:
-    """A text type that public labels could not take is none of their business: they are matched by name."""
+    """Public labels are matched by name, even if the type of the private column cannot hold them."""
     own = Categorical("x", ("2", "n/a", "1"))
     assert translated(own, [0, 2, 2], Categorical("x", ("1", "2"), dtype="int64")) == [1, 0, 0]
 
 
-def test_labels_are_matched_as_texts() -> None:
-    """A number is the text that it is written as, as in a CSV file; "01" is not 1."""
-    numbers, texts = Categorical("x", (1, 2, 3)), Categorical("x", ("3", "1", "2"))
-    assert translated(numbers, [0, 1, 2], texts) == [1, 2, 0]
-    assert translated(texts, [0, 1, 2], numbers) == [2, 0, 1]
+def test_labels_are_matched_as_strings() -> None:
+    """A number matches the string that it is written as, as in a CSV file; "01" is not 1."""
+    numbers, strings = Categorical("x", (1, 2, 3)), Categorical("x", ("3", "1", "2"))
+    assert translated(numbers, [0, 1, 2], strings) == [1, 2, 0]
+    assert translated(strings, [0, 1, 2], numbers) == [2, 0, 1]
     assert translated(Categorical("x", (True, False)), [0, 1], Categorical("x", ("False", "True"))) == [1, 0]
     # "Other" and missing, too: own codes 1 0, 2 1, 9 (other) 2, missing 3.
     own = Categorical("x", (1, 2), other=9, missing=True)
     assert translated(own, [0, 1, 2, 3], Categorical("x", ("2", "9"), other="else", missing=True)) == [2, 0, 1, 3]
-    with pytest.raises(InputError, match=r"^public, column 'x' must hold values .* only, got '01';"):
+    with pytest.raises(InputError, match=r"^public, column 'x' must only hold values .*, got '01';"):
         translated(Categorical("x", ("01", "2")), [0, 1], numbers)
 
 

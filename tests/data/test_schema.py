@@ -1,8 +1,9 @@
-"""Schemas: TOML there and back, encoding and decoding, and every refusal."""
+"""Schemas: TOML round trips, encoding and decoding, every refusal, and the kinds of columns."""
 
 from __future__ import annotations
 
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pointillist.data.schema import DRAFT_NOTICE, DTYPES, Categorical, Column, Numeric, Schema, code_dtype
+from pointillist.data.columns import COLUMN_KINDS
+from pointillist.data.columns.base import DTYPES
+from pointillist.data.public import PublicTable
+from pointillist.data.schema import DRAFT_NOTICE, Categorical, Column, Numeric, Schema, code_dtype
+from pointillist.data.table import Table
 from pointillist.errors import InputError
 
 RNG = np.random.default_rng(0)
@@ -152,11 +157,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (spec_of(3), 'schema: column must have a name, got 3; write name = "...".'),
     (
         spec_of(SEX | {"type": "number"}),
-        "column 'sex': type must be one of ('categorical', 'numeric'), got 'number'; did you mean 'numeric'.",
+        "column 'sex': type must be one of categorical, numeric, got 'number'; did you mean 'numeric'.",
     ),
     (
         spec_of({"name": "sex"}),
-        "column 'sex': type must be one of ('categorical', 'numeric'), got None; known are categorical, numeric.",
+        "column 'sex': type must be one of categorical, numeric, got None; known are categorical, numeric.",
     ),
     (
         spec_of(SEX | {"order": True}),
@@ -179,18 +184,18 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         spec_of(SEX | {"values": ["f", 1]}),
-        "column 'sex' must list values of one kind (texts, whole numbers or true/false, 'other' included), "
-        "got ['int', 'str']; write them as texts.",
+        "column 'sex' must list values of one type (strings, whole numbers or true/false, 'other' included), "
+        "got ['int', 'str']; write them as strings.",
     ),
     (
         spec_of(SEX | {"values": [1.5, 2.5]}),
-        "column 'sex' must list values of one kind (texts, whole numbers or true/false, 'other' included), "
-        "got ['float']; write them as texts.",
+        "column 'sex' must list values of one type (strings, whole numbers or true/false, 'other' included), "
+        "got ['float']; write them as strings.",
     ),
     (
         spec_of(SEX | {"other": 3}),
-        "column 'sex' must list values of one kind (texts, whole numbers or true/false, 'other' included), "
-        "got ['int', 'str']; write them as texts.",
+        "column 'sex' must list values of one type (strings, whole numbers or true/false, 'other' included), "
+        "got ['int', 'str']; write them as strings.",
     ),
     (
         spec_of(SEX | {"other": "f"}),
@@ -198,16 +203,16 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         spec_of(SEX | {"values": [0, 2**63]}),
-        f"column 'sex' must list whole numbers of 64 bits, got [0, {2**63}]; write them as texts.",
+        f"column 'sex' must list whole numbers of 64 bits, got [0, {2**63}]; write them as strings.",
     ),
     (spec_of(SEX | {"missing": 1}), "column 'sex': missing must be true or false, got 1; write true or false."),
     (
         spec_of(SEX | {"dtype": "strng"}),
-        f"column 'sex': dtype must be one of {DTYPES}, got 'strng'; did you mean 'string'.",
+        f"column 'sex': dtype must be one of {', '.join(DTYPES)}, got 'strng'; did you mean 'string'.",
     ),
     (
         spec_of(SEX | {"dtype": 8}),
-        f"column 'sex': dtype must be one of {DTYPES}, got 8; known are {', '.join(DTYPES)}.",
+        f"column 'sex': dtype must be one of {', '.join(DTYPES)}, got 8; known are {', '.join(DTYPES)}.",
     ),
     (
         spec_of(SEX | {"dtype": "int8"}),
@@ -226,7 +231,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     *(
         (
             spec_of(AGE | {"edges": edges}),
-            f"column 'age' must have finite, increasing bin edges, two or more, got {edges!r}; "
+            f"column 'age' must have two or more finite, increasing bin edges, got {edges!r}; "
             "sort them, and use clip = true for open ends.",
         )
         for edges in ([], [1], [0, 2, 1], [0, 0, 1], [0, float("inf")], [float("nan"), 1, 2], [0, 10**400])
@@ -237,20 +242,20 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         spec_of(AGE | {"edges": [0, 0.5, 2], "integer": True}),
-        "column 'age' must have whole bin edges, being integer, got [0, 0.5, 2]; round the edges.",
+        "column 'age' must have whole bin edges because integer = true, got [0, 0.5, 2]; round the edges.",
     ),
     (
         spec_of(AGE | {"decode": "mid"}),
-        "column 'age': decode must be one of ('midpoint', 'uniform'), got 'mid'; did you mean 'midpoint'.",
+        "column 'age': decode must be one of midpoint, uniform, got 'mid'; did you mean 'midpoint'.",
     ),
     (
         spec_of(AGE | {"decode": 5}),
-        "column 'age': decode must be one of ('midpoint', 'uniform'), got 5; known are midpoint, uniform.",
+        "column 'age': decode must be one of midpoint, uniform, got 5; known are midpoint, uniform.",
     ),
     *(
         (
             spec_of(AGE | more),
-            "column 'age': dtype must be a type of numbers that can fall into every bin of the column, "
+            "column 'age': dtype must be a numeric type that has a number in every bin of the column, "
             f"got {more['dtype']!r}; choose float64, or int64 for an integer column.",
         )
         for more in (
@@ -380,7 +385,7 @@ def test_encode(column: Column, values: list[Any], kind: pa.DataType | None, cod
         (
             Numeric("x", (0, 1, 2), integer=True),
             [1.0, 0.5],
-            "column 'x' must hold whole numbers, being integer, got 0.5; set integer = false in the schema.",
+            "column 'x' must hold whole numbers because integer = true, got 0.5; set integer = false in the schema.",
         ),
     ],
 )
@@ -470,3 +475,76 @@ def test_minus_zero_is_zero(kind: pa.DataType) -> None:
     column = Categorical("c", (0, 1))
     assert column.encode(pa.array([1.0, -0.0, 0.0], kind)).tolist() == [1, 0, 0]
     assert column.encode(pa.array(["1", "-0", "-0.0"])).tolist() == [1, 0, 0]
+
+
+# --- kinds of columns
+
+
+def test_kinds_are_registered_under_the_name_that_they_write() -> None:
+    assert list(COLUMN_KINDS) == ["categorical", "numeric"]
+    for kind, spec in (("categorical", SEX), ("numeric", AGE)):
+        column = COLUMN_KINDS[kind].from_dict(spec)
+        assert column.to_dict()["type"] == kind
+        assert COLUMN_KINDS[kind].from_dict(column.to_dict()) == column
+
+
+def test_neighbouring_codes_are_close_in_bins_and_where_the_schema_says_so() -> None:
+    assert Numeric("x", (0, 1, 2)).ordered
+    assert not Categorical("c", ("a", "b")).ordered
+    assert Categorical("c", ("a", "b"), ordered=True).ordered
+
+
+def test_descriptions_have_one_line() -> None:
+    columns = [Categorical("c", ("a", "b"), missing=True), Categorical("d", (1, 2), True, other=9)]
+    columns += [Numeric("x", (0, 1.5, 3)), Numeric("y", (0, 1), missing=True)]
+    assert [column.describe() for column in columns] == [
+        "c: 2 unordered values or missing",
+        "d: 3 ordered values",
+        "x: 2 bins from 0 to 3",
+        "y: 1 bin from 0 to 1 or missing",
+    ]
+
+
+@dataclass(frozen=True)
+class Parity:
+    """A kind of column that is not part of the package: whole numbers, of which only the last bit counts."""
+
+    name: str
+    missing: bool = False
+    dtype: str = ""
+    output_dtype = "int64"
+    ordered = False
+    size = 2
+    labels = ("even", "odd")
+
+    def encode(self, array: pa.Array) -> np.ndarray:
+        return (array.to_numpy() % 2).astype(np.uint8)
+
+    def decode(self, codes: np.ndarray, rng: np.random.Generator) -> pa.Array:
+        return pa.array(2 * rng.integers(0, 100, len(codes)) + codes)
+
+    def translate(self, codes: np.ndarray, source: Column) -> np.ndarray:
+        return codes
+
+    def describe(self) -> str:
+        return f"{self.name}: even or odd"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "type": "parity"}
+
+    @classmethod
+    def from_dict(cls, spec: dict[str, Any]) -> Parity:
+        return cls(spec["name"])
+
+
+def test_a_kind_is_added_by_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(COLUMN_KINDS, "parity", Parity)
+    schema = Schema((Parity("n"), Categorical("c", ("a", "b"))))
+    schema.save(tmp_path / "s.toml")
+    assert Schema.load(tmp_path / "s.toml") == schema
+    table = Table.encode(pa.table({"n": [4, 7, 1], "c": ["a", "b", "b"]}), schema)
+    assert table.codes[0].tolist() == [0, 1, 1]
+    assert Table.encode(table.to_arrow(), schema).codes[0].tolist() == [0, 1, 1]
+    assert PublicTable.encode(table, schema).rows == 3
+    with pytest.raises(InputError, match="type must be one of categorical, numeric, parity, got 'party'"):
+        Schema.from_dict(spec_of({"name": "n", "type": "party"}))

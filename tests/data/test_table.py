@@ -1,4 +1,4 @@
-"""Tables: in from CSV, Parquet, pandas, polars and Arrow, and out again."""
+"""Tables: conversion from and to CSV, Parquet, pandas, polars and Arrow."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ CODES = {
     "height": [1, 2, 3, 0],
     "class": [1, 0, 0, 1],
 }
-VALUES: dict[str, list[Any]] = {
-    "zip": ZIP, "note": NOTE, "grade": GRADE, "smoker": SMOKER, "age": AGE, "height": HEIGHT, "class": CLASS,
-}  # fmt: skip
+VALUES: dict[str, list[Any]] = dict(zip(CODES, (ZIP, NOTE, GRADE, SMOKER, AGE, HEIGHT, CLASS), strict=True))
 CSV = (
     "zip,note,grade,smoker,age,height,class\r\n"
     '01234,"two\nlines",3,True,17,1.6,high\r\n'
@@ -209,7 +207,7 @@ def test_codes_must_fit_the_schema() -> None:
     [
         (
             lambda: pd.DataFrame({"c": ["a", 1]}),
-            r"table must have columns of one kind each \(.*\), got DataFrame; convert the column to texts or",
+            r"table must have columns of one type each \(.*\), got DataFrame; convert the column to strings or",
         ),
         (
             lambda: pd.DataFrame([["a", "b"]], columns=["c", "c"]),
@@ -221,7 +219,7 @@ def test_codes_must_fit_the_schema() -> None:
         ),
         (
             lambda: pd.DataFrame({"c": pd.to_datetime(["2020-01-01"])}),
-            r"column 'c' must hold texts, numbers or true/false, got timestamp\[.*\]; convert it, for example",
+            r"column 'c' must hold strings, numbers or booleans, got timestamp\[.*\]; convert it, for example",
         ),
         (
             lambda: {"c": ["a"]},

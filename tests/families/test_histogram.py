@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from pointillist.data.domain import Domain
 from pointillist.families.histogram import FLOOR, Histogram, marginals_of, sum_out
-from pointillist.queries.marginals import all_kway
-from pointillist.queries.workload import Grouping
+from pointillist.queries.candidates import Grouping
+from pointillist.queries.kway import all_kway
 
 shapes = st.lists(st.integers(2, 4), min_size=1, max_size=5).map(tuple)
 
@@ -38,23 +38,23 @@ def test_marginals_equal_plain_sums(sizes: tuple[int, ...], seed: int, dtype: ty
 def test_scaling_a_group_keeps_all_sums_up_to_date(
     sizes: tuple[int, ...], seed: int, grouping: Grouping, data: st.DataObject
 ) -> None:
-    """rescale() updates the sums of all groups exactly as counting them again would."""
+    """rescale() updates the sums of all that is asked exactly as counting them again would."""
     domain = domain_of(sizes)
     family = Histogram(domain)
-    workload = all_kway(domain, 2, grouping)
+    candidates = grouping.candidates(all_kway(domain, 2).queries)
     rng = np.random.default_rng(seed)
     params = rng.random(sizes)
-    groups = data.draw(st.lists(st.integers(0, workload.groups - 1), min_size=1, max_size=6, unique=True))
-    sums = family.group_sums(params, workload, groups)
+    drawn = data.draw(st.lists(st.integers(0, len(candidates) - 1), min_size=1, max_size=6, unique=True))
+    asked = [candidates[number] for number in drawn]
+    sums = family.sums(params, asked)
     mass = float(params.sum())
     for _ in range(4):
-        at = int(rng.integers(len(groups)))
+        at = int(rng.integers(len(asked)))
         factors = rng.uniform(0.2, 3, len(sums[at]))
-        mass = family.rescale(params, workload, groups, at, factors, sums, mass)
+        mass = family.rescale(params, asked, at, factors, sums, mass)
         assert np.isclose(mass, params.sum())
-        answers = family.answers(params, workload)
-        for group, found in zip(groups, sums, strict=True):
-            assert np.allclose(found, answers[workload.group(group).flat])
+        for queries, found in zip(asked, sums, strict=True):
+            assert np.allclose(found, family.answers(params, [queries]))
 
 
 def test_weights_never_vanish() -> None:
@@ -62,10 +62,10 @@ def test_weights_never_vanish() -> None:
     domain = domain_of((2, 2))
     family = Histogram(domain)
     for grouping in Grouping:
-        workload = all_kway(domain, 2, grouping)
+        first = grouping.candidates(all_kway(domain, 2).queries)[0]
         params = family.init(np.random.default_rng(0))
         for _ in range(100):
-            family.scale_group(params, workload, 0, np.full(workload.group(0).flat.stop, 1e-12))
+            family.scale(params, first, np.full(first.size, 1e-12))
         assert params.min() >= FLOOR
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pointillist.algorithms import get_method
+from pointillist import prepare
 from pointillist.data.domain import Domain
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Categorical, Schema
@@ -19,13 +19,12 @@ from pointillist.data.sources import TableSource
 from pointillist.data.table import Table
 from pointillist.errors import InputError
 from pointillist.families.histogram import FLOOR, Histogram
+from pointillist.families.saved import load_family
 from pointillist.families.support import Support
 from pointillist.framework import Replay, run
-from pointillist.privacy.budget import Budget
-from pointillist.privacy.curator import Curator
-from pointillist.privacy.insecure import InsecureSeededNoise
-from pointillist.queries.marginals import all_kway
-from pointillist.queries.workload import Grouping
+from pointillist.queries.candidates import Grouping
+from pointillist.queries.counting import exact_counts
+from pointillist.queries.kway import all_kway
 
 shapes = st.lists(st.integers(2, 4), min_size=2, max_size=4).map(tuple)
 
@@ -58,29 +57,31 @@ def on_records(support: Support, weights: np.ndarray) -> np.ndarray:
 def test_over_the_whole_domain_it_is_a_histogram(
     sizes: tuple[int, ...], seed: int, grouping: Grouping, data: st.DataObject
 ) -> None:
-    """Answers, sums of groups and scaling agree with those of the histogram, whatever the weights."""
+    """Answers, sums of queries and scaling agree with those of the histogram, whatever the weights."""
     table = whole_domain(sizes, seed)
     support, histogram = support_of(table), Histogram(table.domain)
-    workload = all_kway(table.domain, data.draw(st.integers(1, 2)), grouping)
+    queries = all_kway(table.domain, data.draw(st.integers(1, 2))).queries
+    candidates = grouping.candidates(queries)
     rng = np.random.default_rng(seed)
     cells = rng.random(sizes)
     mine = on_records(support, cells)
-    assert np.allclose(support.answers(mine, workload), histogram.answers(cells, workload))
+    assert np.allclose(support.answers(mine, queries), histogram.answers(cells, queries))
 
-    groups = data.draw(st.lists(st.integers(0, workload.groups - 1), min_size=1, max_size=5, unique=True))
-    sums, cell_sums = support.group_sums(mine, workload, groups), histogram.group_sums(cells, workload, groups)
+    drawn = data.draw(st.lists(st.integers(0, len(candidates) - 1), min_size=1, max_size=5, unique=True))
+    asked = [candidates[number] for number in drawn]
+    sums, cell_sums = support.sums(mine, asked), histogram.sums(cells, asked)
     mass = cell_mass = float(cells.sum())
     for step in range(4):
         assert all(np.allclose(a, b) for a, b in zip(sums, cell_sums, strict=True))
-        at = int(rng.integers(len(groups)))
+        at = int(rng.integers(len(asked)))
         factors = rng.uniform(0.2, 3, len(sums[at]))
         if step % 2:
-            mass = support.rescale(mine, workload, groups, at, factors, sums, mass)
-            cell_mass = histogram.rescale(cells, workload, groups, at, factors, cell_sums, cell_mass)
+            mass = support.rescale(mine, asked, at, factors, sums, mass)
+            cell_mass = histogram.rescale(cells, asked, at, factors, cell_sums, cell_mass)
         else:
-            support.scale_group(mine, workload, groups[at], factors)
-            histogram.scale_group(cells, workload, groups[at], factors)
-            sums, cell_sums = support.group_sums(mine, workload, groups), histogram.group_sums(cells, workload, groups)
+            support.scale(mine, asked[at], factors)
+            histogram.scale(cells, asked[at], factors)
+            sums, cell_sums = support.sums(mine, asked), histogram.sums(cells, asked)
             mass, cell_mass = float(mine.sum()), float(cells.sum())
         assert np.allclose(mine, on_records(support, cells))
         assert np.isclose(mass, cell_mass)
@@ -97,21 +98,21 @@ def test_over_the_whole_domain_a_run_is_that_of_the_plain_method(method: str, pl
     rng = np.random.default_rng(5)
     a = rng.integers(0, 3, 600)
     private = Table(table.schema, (a, a % 2, rng.integers(0, 4, 600)))
-    workload = all_kway(table.domain, 2, grouping)
+    queries = all_kway(table.domain, 2).queries
     rounds = {"rounds": 3 if grouping is Grouping.MARGINAL else 8}
-    settings = rounds | ({"slack": 1.0} if plain == "pep" else {})
-    curator = Curator(TableSource(private), workload, Budget(1.0, 1e-6), InsecureSeededNoise(2))
-    mine, other = get_method(method), get_method(plain)
-    beside = PublicTable.encode(table, private.schema)
-    algorithm = mine.algorithm(workload, mine.configure(settings), beside)
-    weights, log = run(algorithm, curator, seed=4)
-    assert len(log.rounds) == rounds["rounds"]
-    histogram = other.algorithm(workload, other.configure(settings))
-    cells, _ = run(histogram, Replay(log, curator.open()[1]), seed=4)
-    assert isinstance(algorithm.family, Support)
+    options: dict[str, Any] = {
+        "epsilon": 1.0, "delta": 1e-6, "workload": "marginals:2", "group": grouping, "insecure_noise_seed": 2,
+        "settings": rounds | ({"slack": 1.0} if plain == "pep" else {}),
+    }  # fmt: skip
+    release = prepare(private, method=method, public=table, seed=4, **options).run()
+    assert len(release.log.rounds) == rounds["rounds"]
+    histogram = prepare(private, method=plain, **options).algorithm
+    cells, _ = run(histogram, Replay(release.log), seed=4)
+    assert isinstance(release.family, Support)
+    weights = release.params
     assert np.abs(weights - 1 / 24).max() > 0.01  # something was learned
-    assert np.allclose(weights, on_records(algorithm.family, cells), rtol=1e-8)
-    assert np.allclose(algorithm.family.answers(weights, workload), histogram.family.answers(cells, workload))
+    assert np.allclose(weights, on_records(release.family, cells), rtol=1e-8)
+    assert np.allclose(release.family.answers(weights, queries), histogram.family.answers(cells, queries))
 
 
 # --- on fewer records
@@ -126,10 +127,10 @@ def few_records(seed: int = 0) -> Table:
 def test_it_starts_with_the_answers_of_the_public_table(k: int) -> None:
     table = few_records()
     support = support_of(table)
-    workload = all_kway(table.domain, k)
+    queries = all_kway(table.domain, k).queries
     start = support.init(np.random.default_rng(0))
-    counted = np.concatenate(TableSource(table).count(workload.marginals)) / len(table)
-    assert np.allclose(support.answers(start, workload), counted)
+    counted = exact_counts(TableSource(table), queries) / len(table)
+    assert np.allclose(support.answers(start, queries), counted)
     before = start.copy()
     start *= 0  # an update may change its parameters in place: the start must stay
     assert np.array_equal(support.init(np.random.default_rng(0)), before)
@@ -139,30 +140,28 @@ def test_it_starts_with_the_answers_of_the_public_table(k: int) -> None:
 def test_scaling_by_brute_force(grouping: Grouping) -> None:
     table = few_records()
     support = support_of(table)
-    workload = all_kway(table.domain, 2, grouping)
+    candidates = grouping.candidates(all_kway(table.domain, 2).queries)
     rng = np.random.default_rng(3)
-    for group in range(workload.groups):
-        params = rng.random(len(support.start))
-        (sums,) = support.group_sums(params, workload, [group])
-        cells = workload.group(group)
-        marginal = workload.marginals[cells.marginal]
-        keys = np.ravel_multi_index([support.codes[i] for i in marginal], table.domain.shape(marginal))
-        keys = keys - cells.cells.start
+    for queries in (candidates[number] for number in range(len(candidates))):
+        params = rng.random(len(support.public_weights))
+        (sums,) = support.sums(params, [queries])
+        keys = np.ravel_multi_index([support.codes[i] for i in queries.scope], table.domain.shape(queries.scope))
+        keys = keys - (0 if queries.cells is None else queries.cells[0])
         inside = (keys >= 0) & (keys < len(sums))
         assert np.allclose(sums, [params[inside & (keys == c)].sum() for c in range(len(sums))])
         factors = rng.uniform(0.2, 3, len(sums))
         plain = np.array([p * factors[k] if i else p for p, k, i in zip(params, keys, inside, strict=True)])
-        support.scale_group(params, workload, group, factors)
+        support.scale(params, queries, factors)
         assert np.allclose(params, plain)
 
 
 @pytest.mark.parametrize("grouping", list(Grouping))
 def test_weights_never_vanish(grouping: Grouping) -> None:
     support = support_of(whole_domain((2, 2)))
-    workload = all_kway(support.domain, 2, grouping)
+    first = grouping.candidates(all_kway(support.domain, 2).queries)[0]
     params = support.init(np.random.default_rng(0))
     for _ in range(100):
-        support.scale_group(params, workload, 0, np.full(workload.group(0).flat.stop, 1e-12))
+        support.scale(params, first, np.full(first.size, 1e-12))
     assert FLOOR <= params.min() <= 2 * FLOOR
 
 
@@ -186,7 +185,7 @@ def test_a_table_that_lacks_columns_is_refused_with_the_number_of_cells() -> Non
 def test_sampling_is_stratified_and_stays_on_the_records() -> None:
     """Every record gets its expected number of rows up to two, and no other record appears."""
     support = support_of(few_records())
-    params = np.random.default_rng(1).dirichlet(np.ones(len(support.start)))
+    params = np.random.default_rng(1).dirichlet(np.ones(len(support.public_weights)))
     codes = support.sample(np.random.default_rng(2), params, 10_000)
     drawn = list(zip(*(c.tolist() for c in codes), strict=True))
     records = list(zip(*(c.tolist() for c in support.codes), strict=True))
@@ -197,11 +196,11 @@ def test_sampling_is_stratified_and_stays_on_the_records() -> None:
 
 def test_a_mixture_is_that_of_the_weights() -> None:
     support = support_of(few_records())
-    workload = all_kway(support.domain, 2)
-    first, second = np.random.default_rng(0).dirichlet(np.ones(len(support.start)), 2)
+    queries = all_kway(support.domain, 2).queries
+    first, second = np.random.default_rng(0).dirichlet(np.ones(len(support.public_weights)), 2)
     before = first.copy()
-    mixed = support.answers(support.mix(first, second, 0.25), workload)
-    assert np.allclose(mixed, 0.75 * support.answers(first, workload) + 0.25 * support.answers(second, workload))
+    mixed = support.answers(support.mix(first, second, 0.25), queries)
+    assert np.allclose(mixed, 0.75 * support.answers(first, queries) + 0.25 * support.answers(second, queries))
     assert np.array_equal(first, before)
 
 
@@ -211,14 +210,14 @@ def test_a_model_comes_back_without_the_public_table(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     table = Table(schema, (rng.integers(0, 2, 50), rng.integers(0, 300, 50), rng.integers(0, 3, 50)))
     support = support_of(table)
-    params = rng.dirichlet(np.ones(len(support.start)))
+    params = rng.dirichlet(np.ones(len(support.public_weights)))
     np.savez_compressed(tmp_path / "model.npz", **support.to_arrays(params))
     with np.load(tmp_path / "model.npz") as arrays:
-        back = Support.revive(schema.domain, arrays)
+        back = load_family(support.to_dict(), schema.domain, arrays)
         again = back.from_arrays(arrays)
     assert np.array_equal(again, params)
-    workload = all_kway(schema.domain, 2)
-    assert np.array_equal(back.answers(again, workload), support.answers(params, workload))
+    queries = all_kway(schema.domain, 2).queries
+    assert np.array_equal(back.answers(again, queries), support.answers(params, queries))
     rows: list[Any] = [s.sample(np.random.default_rng(1), p, 200) for s, p in ((support, params), (back, again))]
     assert all(np.array_equal(one, two) for one, two in zip(*rows, strict=True))
 
@@ -230,10 +229,10 @@ def test_a_domain_of_any_size_will_do() -> None:
     schema = Schema(tuple(Categorical(name, tuple(range(100))) for name in domain.names))
     table = Table(schema, tuple(np.arange(50) for _ in range(30)))
     support = support_of(table)
-    workload = all_kway(domain, 1)
-    small, large = (support_of(table.take(np.arange(rows))).footprint(workload) for rows in (10, 50))
+    queries = all_kway(domain, 1).queries
+    small, large = (support_of(table.take(np.arange(rows))).footprint(queries) for rows in (10, 50))
     assert 40 * (30 + 8) <= large - small <= 40 * (30 + 8 * 8)
-    assert np.allclose(support.answers(support.start, workload), np.tile(np.repeat([0.02, 0], 50), 30))
+    assert np.allclose(support.answers(support.public_weights, queries), np.tile(np.repeat([0.02, 0], 50), 30))
 
 
 def test_keys_of_wide_marginals_do_not_overflow() -> None:
@@ -241,11 +240,11 @@ def test_keys_of_wide_marginals_do_not_overflow() -> None:
     sizes = (200, 200, 200)
     codes = np.array(list(itertools.product((0, 199), repeat=3))).T
     support = support_of(Table(schema_of(sizes), tuple(codes)))
-    workload = all_kway(support.domain, 3)
+    (queries,) = all_kway(support.domain, 3).queries
     params = np.arange(1.0, 9.0)
     factors = np.ones(200**3)
     factors[-1] = 10.0
-    support.scale_group(params, workload, 0, factors)
+    support.scale(params, queries, factors)
     at = int(np.flatnonzero(np.all(np.stack(support.codes) == 199, axis=0))[0])
     assert params[at] == 10 * (at + 1)
     assert params.sum() == 36 + 9 * (at + 1)

@@ -10,18 +10,20 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.special import log_ndtr
 
-from pointillist import BudgetError, InputError, Relation, Table, all_kway, synthesize
-from pointillist.algorithms import get_method
+from pointillist import BudgetError, InputError, Product, Relation, Table, Workload, all_kway, prepare, synthesize
 from pointillist.data.schema import Categorical, Schema
 from pointillist.data.sources import TableSource
+from pointillist.framework import Log, Measure
+from pointillist.privacy.account import ledger_for
 from pointillist.privacy.budget import Budget, rho_of
-from pointillist.privacy.curator import Curator
+from pointillist.privacy.curator import Ask, Curator
 from pointillist.privacy.gaussian import LEAST_SCALES, gaussian_log_delta_of, gaussian_rho_of
 from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.privacy.ledger import GAUSSIAN, Entry, Ledger
 from pointillist.privacy.mechanisms import gaussian_scale
-from pointillist.privacy.schedule import EvenSchedule, OneShotSchedule
-from pointillist.privacy.scores import Pick
+from pointillist.privacy.scores import MaxError
+from pointillist.queries.candidates import Whole
+from pointillist.strategies import MeasureAll, Rounds, SelectEvenly
 
 
 def discrete_excess(sigma: float, ts: np.ndarray) -> np.ndarray:
@@ -100,20 +102,60 @@ def table_of(rows: int) -> Table:
     return Table(Schema(columns), tuple(rng.integers(3, size=rows) for _ in columns))
 
 
+def workloads() -> dict[str, Workload]:
+    domain = table_of(2).domain
+    prefixes = [Product.of(domain, {one: "prefixes", two: "prefixes"}) for one, two in ("ab", "ac", "bc")]
+    return {"marginals": all_kway(domain, 2), "prefixes": Workload.of(domain, prefixes)}
+
+
 @pytest.mark.parametrize("relation", list(Relation))
-def test_only_a_plan_of_pure_noise_gets_the_larger_budget(relation: Relation) -> None:
-    table = table_of(1000)
-    workload, source = all_kway(table.domain, 2), TableSource(table)
+@pytest.mark.parametrize("kind", ["marginals", "prefixes"])
+def test_only_a_plan_of_pure_noise_gets_the_larger_budget(kind: str, relation: Relation) -> None:
+    queries = workloads()[kind].queries
+    rows = 1000 if relation is Relation.REPLACE else None
     budget = Budget(0.3, 1e-6, relation)
-    pure = Curator.for_schedule(source, workload, budget, OneShotSchedule(workload.groups))
+    pure = ledger_for(budget, rows, MeasureAll(queries).outline)
     least = 10.0
-    assert pure.ledger.least_scale == least
-    assert pure.ledger.limit == gaussian_rho_of(0.3, 1e-6, least) > budget.rho
-    selecting = Curator.for_schedule(source, workload, budget, EvenSchedule(2))
-    assert selecting.ledger.least_scale is None
-    assert selecting.ledger.limit == budget.rho
-    loud = Curator.for_schedule(source, workload, Budget(30.0, 1e-6, relation), OneShotSchedule(workload.groups))
-    assert loud.ledger.least_scale is None  # its noise would be below every least scale
+    assert pure.least_scale == least
+    assert pure.limit == gaussian_rho_of(0.3, 1e-6, least) > budget.rho
+    selecting = ledger_for(budget, rows, SelectEvenly(Whole(queries), MaxError(), Rounds(2)).outline)
+    assert selecting.least_scale is None
+    assert selecting.limit == budget.rho
+    loud = ledger_for(Budget(30.0 if kind == "marginals" else 90.0, 1e-6, relation), rows, MeasureAll(queries).outline)
+    assert loud.least_scale is None  # its noise would be below every least scale
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("kind", ["marginals", "prefixes"])
+def test_a_job_has_the_account_that_its_plan_allows_for(kind: str, relation: Relation) -> None:
+    def limit(epsilon: float, method: str, zcdp: bool = False) -> tuple[float | None, float]:
+        ledger = prepare(
+            table_of(1000), epsilon=epsilon, delta=1e-6, relation=relation, workload=workloads()[kind],
+            method=method, zcdp=zcdp,
+        ).curator.ledger  # fmt: skip
+        return ledger.least_scale, ledger.limit
+
+    assert limit(0.3, "one-shot") == (10.0, gaussian_rho_of(0.3, 1e-6, 10.0))
+    assert limit(0.3, "auto") == (10.0, gaussian_rho_of(0.3, 1e-6, 10.0))
+    assert limit(0.3, "auto", zcdp=True) == (None, rho_of(0.3, 1e-6))
+    assert limit(0.3, "mwem") == (None, rho_of(0.3, 1e-6))
+    assert limit(90.0, "one-shot") == (None, rho_of(90.0, 1e-6))
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("kind", ["marginals", "prefixes"])
+def test_no_noise_is_below_the_least_scale_of_the_account(kind: str, relation: Relation) -> None:
+    """Whatever the run then measures, with whatever sensitivity."""
+    for epsilon in (0.05, 0.3, 2.0, 8.0):
+        job = prepare(
+            table_of(1000), epsilon=epsilon, delta=1e-6, relation=relation, workload=workloads()[kind],
+            method="one-shot", settings={"rows": 5, "t_max": 1}, insecure_noise_seed=0,
+        )  # fmt: skip
+        ledger = job.curator.ledger
+        job.run()
+        if ledger.least_scale is not None:
+            assert min(entry.scale for entry in ledger.entries) >= ledger.least_scale
+        assert 0.99 * ledger.limit <= ledger.spent <= ledger.limit
 
 
 def test_the_gaussian_ledger_refuses_everything_else() -> None:
@@ -136,11 +178,11 @@ def test_a_release_says_how_it_was_accounted() -> None:
     table = table_of(400)
     settings = {"rows": 5, "t_max": 3}
     release = synthesize(table, epsilon=0.3, workload="marginals:2", method="one-shot", settings=settings)
-    assert release.spec["privacy"]["accounting"] == "Gaussian"
-    spent = sum(Fraction(entry["rho"]) for entry in release.spec["privacy"]["ledger"])
+    assert release.description.privacy.accounting == "Gaussian"
+    spent = sum(Fraction(entry.rho) for entry in release.description.privacy.ledger)
     assert Fraction(rho_of(0.3, 1 / 400**2)) < spent <= Fraction(gaussian_rho_of(0.3, 1 / 400**2, 10.0))
     rounds = synthesize(table, epsilon=1.0, workload="marginals:2", method="mwem", settings={"rounds": 2})
-    assert rounds.spec["privacy"]["accounting"] == "zCDP"
+    assert rounds.description.privacy.accounting == "zCDP"
 
 
 @pytest.mark.parametrize(("attributes", "values", "rows", "epsilon"), [
@@ -153,29 +195,28 @@ def test_few_rows_where_n_is_private_do_not_leave_the_budget_unused(
     columns = tuple(Categorical(f"c{n}", tuple(range(values))) for n in range(attributes))
     rng = np.random.default_rng(0)
     table = Table(Schema(columns), tuple(rng.integers(values, size=rows) for _ in columns))
-    method = get_method("auto")
-    algorithm = method.algorithm(all_kway(table.domain, 3), method.configure({}))
-    assert algorithm.measurable is not None
-    budget, noise = Budget(epsilon, 1e-9, Relation.ADD_REMOVE), InsecureSeededNoise(0)
-    curator = Curator.for_schedule(TableSource(table), algorithm.measurable, budget, algorithm.schedule, noise)
-    total, rho = curator.open()
-    spend = algorithm.schedule.spend(0, rho, total)
-    assert spend is not None
-    assert spend.groups is not None
-    curator.measure([Pick(group) for group in spend.groups], spend.measure_rho)
+    job = prepare(
+        table, epsilon=epsilon, delta=1e-9, relation=Relation.ADD_REMOVE, workload=all_kway(table.domain, 3),
+        method="auto", insecure_noise_seed=0,
+    )  # fmt: skip
+    curator = job.curator
+    facts = curator.open()
+    step = job.algorithm.strategy.step(0, facts, Log(facts), job.algorithm.family, None)
+    assert isinstance(step, Measure)
+    curator.measure(step.asked)
     assert 0.99 * curator.ledger.limit <= curator.ledger.spent <= curator.ledger.limit
-    assert curator.ledger.limit >= budget.rho
+    assert curator.ledger.limit >= Budget(epsilon, 1e-9, Relation.ADD_REMOVE).rho
 
 
 def test_a_plan_that_asks_for_less_noise_than_the_account_allows_gets_more() -> None:
     table = table_of(50)
-    workload = all_kway(table.domain, 2)
-    noise = InsecureSeededNoise(0)
-    curator = Curator(TableSource(table), workload, Budget(8.0, 1e-6, Relation.ADD_REMOVE), noise, least_scale=10.0)
-    curator.open()
-    _, sigma = curator.measure([Pick(0)], curator.ledger.left)
-    assert curator.total_sigma == pytest.approx(10.0)
-    assert sigma == pytest.approx(10.0)
+    ledger = Ledger(Budget(8.0, 1e-6, Relation.ADD_REMOVE), least_scale=10.0)
+    curator = Curator(TableSource(table), ledger, InsecureSeededNoise(0))
+    facts = curator.open()
+    assert facts.total_sigma == pytest.approx(10.0)
+    for workload in workloads().values():
+        (measured,) = curator.measure([Ask(workload.queries[0], ledger.left)])
+        assert measured.sigma == pytest.approx(10.0)
     assert min(entry.scale for entry in curator.ledger.entries) >= 10.0
 
 

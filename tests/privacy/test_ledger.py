@@ -1,7 +1,8 @@
-"""The ledger: exact sums, no overdraft, and schedules that never ask for one."""
+"""The ledger: exact sums, no overdraft, and strategies that never ask for one."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -11,11 +12,22 @@ from hypothesis import strategies as st
 
 from pointillist.data.neighbours import Relation
 from pointillist.errors import BudgetError, InputError
+from pointillist.framework import Draw, Log, Measure, Select, most_rounds
 from pointillist.privacy.budget import Budget
+from pointillist.privacy.facts import Facts
 from pointillist.privacy.ledger import Entry, Ledger, minus, split
-from pointillist.privacy.schedule import EvenSchedule, GrowingSchedule, select_share
+from pointillist.privacy.mechanisms import gaussian_scale
+from pointillist.privacy.scores import MaxError, SignedError
+from pointillist.queries.candidates import Single, Whole
+from pointillist.queries.intervals import Intervals
+from pointillist.queries.marginal import Marginal
+from pointillist.queries.product import Product
+from pointillist.strategies import MeasureAll, Rounds, SelectEvenly, SelectGrowing, Then, growing_cost, select_share
 
 positive = st.floats(1e-12, 1e6)
+
+QUERIES = (Marginal((0,), (4,)), Product((0,), (Intervals.prefixes(4),)), Product((0, 1), (Intervals.prefixes(4),) * 2))
+"""Of different sensitivities."""
 
 
 def entry(rho: float, label: str = "measurement") -> Entry:
@@ -46,6 +58,23 @@ def test_an_overdraft_is_refused_and_changes_nothing() -> None:
     book.charge(entry(book.left))  # and the rest can still be spent
     with pytest.raises(BudgetError):
         book.charge(entry(5e-324))  # but not the smallest number more
+
+
+def test_several_charges_are_booked_together_or_not_at_all() -> None:
+    book = ledger()
+    part = book.limit * 0.4
+    book.charge(entry(part), entry(part, "selection"))
+    assert [one.label for one in book.entries] == ["measurement", "selection"]
+    before = book.entries, book.spent, book.left
+    with pytest.raises(BudgetError, match="the ledger is unchanged"):
+        book.charge(entry(book.left / 2), entry(book.left / 2), entry(book.left / 2))  # the first two would fit
+    with pytest.raises(ValueError, match="finite and not negative"):
+        book.charge(entry(book.left / 2), entry(math.nan))
+    assert (book.entries, book.spent, book.left) == before
+    book.charge()
+    assert (book.entries, book.spent, book.left) == before
+    book.charge(*[entry(split(book.left, 3))] * 3)
+    assert len(book.entries) == 5
 
 
 def test_a_sum_that_floats_would_hide_is_refused() -> None:
@@ -99,45 +128,99 @@ def test_left_and_spent_are_rounded_to_the_safe_side(charges: list[float]) -> No
     st.floats(0.01, 20), st.sampled_from([1e-12, 1e-9, 1e-5]), st.integers(1, 300), st.integers(1, 7),
     st.floats(0.01, 0.99), st.floats(0, 0.1),
 )  # fmt: skip
-def test_an_even_schedule_spends_all_and_no_more(
+def test_a_strategy_of_even_rounds_spends_all_and_no_more(
     epsilon: float, delta: float, rounds: int, picks: int, alpha: float, before: float
 ) -> None:
     book = Ledger(Budget(epsilon, delta))
     book.charge(entry(book.limit * before, "number of rows"))
-    schedule, rho = EvenSchedule(rounds, picks, alpha), book.left
+    facts = Facts(100, book.left)
+    strategy = SelectEvenly(Whole(QUERIES), MaxError(), Rounds(rounds), picks, alpha)
     exact = Fraction(book.limit * before)
     t = 0
-    while (spend := schedule.spend(t, rho, 100)) is not None:
-        for _ in range(spend.picks):
-            book.charge(entry(spend.select_rho, "selection"))
-            book.charge(entry(spend.measure_rho))
-            exact += Fraction(spend.select_rho) + Fraction(spend.measure_rho)
-        assert spend.select_rho / (spend.select_rho + spend.measure_rho) == pytest.approx(select_share(alpha))
+    while (step := strategy.step(t, facts, Log(facts), None, None)) is not None:
+        assert isinstance(step, Select)
+        for _ in range(step.picks):
+            book.charge(entry(step.select_rho, "selection"), entry(step.measure_rho))
+            exact += Fraction(step.select_rho) + Fraction(step.measure_rho)
+        assert step.select_rho / (step.select_rho + step.measure_rho) == pytest.approx(select_share(alpha))
         t += 1
-    assert t == rounds
+    assert t == rounds == most_rounds(strategy, facts)
     assert exact <= Fraction(book.limit)
     assert exact >= Fraction(book.limit) * Fraction(1 - 1e-12)
 
 
 @given(st.floats(0.1, 20), st.floats(0.1, 10), st.integers(1, 60), st.integers(100, 10**6), st.integers(2, 200))
-def test_a_growing_schedule_stops_before_an_overdraft(
+def test_a_strategy_of_growing_rounds_stops_before_an_overdraft(
     epsilon: float, eta: float, picks: int, total: int, most: int
 ) -> None:
     book = Ledger(Budget(epsilon, 1e-9))
-    schedule, rho = GrowingSchedule(eta, picks, most), book.limit
+    strategy, facts = SelectGrowing(Single(QUERIES), SignedError(), eta, picks, most), Facts(total, book.limit)
     try:
-        rounds = schedule.count(rho, total)
+        rounds = most_rounds(strategy, facts)
     except InputError:
-        assert Fraction(schedule.cost(1, total)) * picks > Fraction(rho)  # not one paid round would fit
+        assert Fraction(growing_cost(eta, 1, total)) * picks > Fraction(book.limit)  # not one paid round would fit
         return
     t = 0
-    while (spend := schedule.spend(t, rho, total)) is not None:
-        assert spend.measure_rho == 0
-        for _ in range(spend.picks):
-            book.charge(entry(spend.select_rho or 0.0, "selection"))
+    while (step := strategy.step(t, facts, Log(facts), None, None)) is not None:
+        assert isinstance(step, Draw if t == 0 else Select)  # the first round is drawn at random, for free
+        assert step.picks == picks
+        if isinstance(step, Select):
+            assert step.measure_rho == 0
+            assert step.select_rho == growing_cost(eta, t, total)
+            for _ in range(step.picks):
+                book.charge(entry(step.select_rho, "selection"))
         t += 1
     assert t == rounds
-    assert t == most or Fraction(schedule.cost(t, total)) * picks > Fraction(book.limit) - Fraction(book.spent)
+    assert t == most or Fraction(growing_cost(eta, t, total)) * picks > Fraction(book.limit) - Fraction(book.spent)
+
+
+@given(st.floats(0.01, 20), st.floats(0.01, 0.99), st.integers(1, 50), st.integers(1, 7), st.sampled_from(Relation))
+def test_a_strategy_of_two_parts_spends_all_and_no_more(
+    epsilon: float, share: float, rounds: int, picks: int, relation: Relation
+) -> None:
+    book = Ledger(Budget(epsilon, 1e-9, relation))
+    facts = Facts(100, book.left, relation)
+    strategy = Then(share, MeasureAll(QUERIES), SelectEvenly(Whole(QUERIES), MaxError(), Rounds(rounds), picks))
+    t, exact = 0, Fraction(0)
+    while (step := strategy.step(t, facts, Log(facts), None, None)) is not None:
+        if isinstance(step, Measure):
+            assert t == 0
+            assert [queries for queries, _ in step.asked] == list(QUERIES)
+            charges = [entry(rho) for _, rho in step.asked]
+        else:
+            assert isinstance(step, Select)
+            charges = [entry(step.select_rho, "selection"), entry(step.measure_rho)] * step.picks
+        book.charge(*charges)
+        exact += sum(Fraction(charge.rho) for charge in charges)
+        if t == 0:
+            assert float(exact) == pytest.approx(share * book.limit)
+        t += 1
+    assert t == 1 + rounds == most_rounds(strategy, facts)
+    assert Fraction(book.limit) * Fraction(1 - 1e-12) <= exact <= Fraction(book.limit)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_an_outline_states_the_noise_that_the_rounds_will_have(relation: Relation) -> None:
+    """The least and the largest of it, for queries of different sensitivities."""
+    facts = Facts(100, 0.1, relation)
+    squares = {queries.sensitivity(relation).l2_squared for queries in QUERIES}
+    assert len(squares) == 3
+    strategy = MeasureAll(QUERIES)
+    (phase,) = strategy.outline(facts)
+    step = strategy.step(0, facts, Log(facts), None, None)
+    assert isinstance(step, Measure)
+    scales = [gaussian_scale(rho, queries.sensitivity(relation).l2_squared) for queries, rho in step.asked]
+    assert phase.noise == (min(scales), max(scales))
+    assert not phase.selects
+    even = SelectEvenly(Whole(QUERIES), MaxError(), Rounds(2))
+    (phase,) = even.outline(facts)
+    select = even.step(0, facts, Log(facts), None, None)
+    assert isinstance(select, Select)
+    assert phase.selects
+    assert phase.noise is not None
+    scales = [gaussian_scale(select.measure_rho, square) for square in squares]
+    assert phase.noise[0] <= min(scales)
+    assert phase.noise[1] == max(scales)
 
 
 def test_the_statement_can_be_read() -> None:
@@ -169,6 +252,6 @@ def test_the_statement_never_promises_more_than_is_kept(epsilon: float, delta: f
 def test_entries_are_plain_data() -> None:
     book = ledger()
     book.charge(entry(0.001))
-    assert book.to_list() == [
+    assert [dataclasses.asdict(one) for one in book.entries] == [
         {"label": "measurement", "mechanism": "discrete Gaussian", "rho": 0.001, "sensitivity": 1.0, "scale": 1.0}
     ]

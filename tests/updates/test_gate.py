@@ -9,24 +9,27 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import linprog
+from tests.spending import spent
 
-from pointillist import Grouping, InputError, Relation, RunStopped, Table, Workload, all_kway, synthesize
-from pointillist.algorithms import get_method
+from pointillist import Grouping, InputError, Job, Relation, RunStopped, Table, Workload, all_kway, prepare, synthesize
+from pointillist.algorithms import Task, get_method
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Categorical, Schema
 from pointillist.data.sources import TableSource, keys_of
+from pointillist.evaluation.report import fractions
 from pointillist.families.support import Support
-from pointillist.framework import Algorithm, Log, Replay, Round, run
+from pointillist.framework import Algorithm, Log, Replay, Round, most_rounds, run
 from pointillist.privacy.budget import Budget
-from pointillist.privacy.curator import Curator
+from pointillist.privacy.curator import Ask, Curator
+from pointillist.privacy.facts import Facts
 from pointillist.privacy.insecure import InsecureSeededNoise
-from pointillist.privacy.ledger import Entry
-from pointillist.privacy.mechanisms import OpenDPNoise
-from pointillist.privacy.schedule import EvenSchedule, GrowingSchedule, OneShotSchedule, Schedule, ThenSchedule
+from pointillist.privacy.ledger import Entry, Ledger
 from pointillist.privacy.scores import Pick
+from pointillist.queries.base import Queries
+from pointillist.queries.candidates import Single
+from pointillist.queries.measurement import Measurement
+from pointillist.strategies import Rounds, SelectEvenly
 from pointillist.updates.gate import DOUBT, Gate, mixture_floor
 
 SCHEMA = Schema(tuple(Categorical(name, tuple(range(size))) for name, size in (("a", 3), ("b", 2), ("c", 3))))
@@ -48,10 +51,10 @@ def without_two(n: int = 500) -> Table:
 
 def best_error(support: Support, workload: Workload, targets: np.ndarray) -> float:
     """The best-mixture error as a plain linear program: the smallest max |targets - q(w)| over the known targets."""
-    records = len(support.start)
-    rows = np.zeros((workload.queries, records))
-    for offset, marginal in zip(workload.offsets, workload.marginals, strict=False):
-        rows[offset + keys_of(support.codes, support.domain, marginal), np.arange(records)] = 1
+    records = len(support.public_weights)
+    rows = np.zeros((workload.size, records))
+    for offset, scope in zip(workload.offsets, workload.scopes, strict=False):
+        rows[offset + keys_of(support.codes, support.domain, scope), np.arange(records)] = 1
     known = np.isfinite(targets)
     a, b, slack = rows[known], targets[known], -np.ones((int(known.sum()), 1))
     found = linprog(
@@ -62,17 +65,25 @@ def best_error(support: Support, workload: Workload, targets: np.ndarray) -> flo
     return float(found.fun)
 
 
-def truth_of(table: Table, workload: Workload) -> np.ndarray:
-    return np.concatenate(TableSource(table).count(workload.marginals)) / len(table)
-
-
-def gated(method: str, workload: Workload, public: Table, **options: Any) -> Algorithm[Any]:
+def gated(method: str, workload: Workload, public: Table, group: str = "marginal", **options: Any) -> Algorithm[Any]:
     chosen = get_method(method)
-    return chosen.algorithm(workload, chosen.configure(options), PublicTable.encode(public, SCHEMA))
+    task = Task(workload, Grouping(group), PublicTable.encode(public, SCHEMA))
+    return chosen.algorithm(task, chosen.configure(options))
 
 
-def curator_of(workload: Workload, noise: Any, epsilon: float = 1.0, relation: Relation = Relation.REPLACE) -> Curator:
-    return Curator(TableSource(town()), workload, Budget(epsilon, 1e-6, relation), noise)
+def support_of(public: Table) -> Support:
+    return Support.of(PublicTable.encode(public, SCHEMA), "a test")
+
+
+def job_of(
+    method: str, public: Table, workload: str = "marginals:1", group: str = "marginal", epsilon: float = 1.0,
+    relation: Relation = Relation.REPLACE, noise: int | None = 0, seed: int = 0, table: Table | None = None,
+    **options: Any,
+) -> Job:  # fmt: skip
+    return prepare(
+        town() if table is None else table, epsilon=epsilon, delta=1e-6, relation=relation, method=method,
+        public=public, workload=workload, group=group, settings=options, seed=seed, insecure_noise_seed=noise,
+    )  # fmt: skip
 
 
 # --- stopping and passing
@@ -93,13 +104,13 @@ def test_hopeless_public_records_stop_the_run(method: str, grouping: Grouping) -
     assert len(stop.log.rounds) == rounds // 2
     assert len(ledger.entries) == 2 * (rounds // 2)  # a selection and a measurement each
     words = re.fullmatch(
-        r"gate must be at least the error that no reweighting of the public records can undercut, "
+        r"gate must be at least the error that every reweighting of the public records has, "
         r"got 0\.1 where that is at least (0\.\d{4}); use gem_pub or gem\.",
         stop.reason,
     )
     assert words
     assert 0.1 < float(words[1]) <= 0.31
-    assert np.isclose(stop.log.notes[-1]["floor"], float(words[1]), atol=1e-4)
+    assert np.isclose(mixture_floor(support_of(without_two()), stop.log), float(words[1]), atol=1e-4)
     assert str(stop).startswith(stop.reason)
     assert "\n" not in str(stop)
 
@@ -111,36 +122,32 @@ def test_good_public_records_pass_and_the_whole_budget_is_used(method: str, grou
         town(), epsilon=2.0, method=method, public=town(500, seed=1), workload="marginals:2", group=grouping,
         settings={"gate": 0.05}, insecure_noise_seed=0,
     )  # fmt: skip
-    privacy = release.spec["privacy"]
-    assert privacy["rho"] * (1 - 1e-9) < privacy["rho_spent"] <= privacy["rho"]
-    judged = [t for t, note in enumerate(release.log.notes) if "floor" in note]
+    privacy = release.description.privacy
+    assert privacy.rho * (1 - 1e-9) < privacy.rho_spent <= privacy.rho
+    judged = [t for t, info in enumerate(release.log.info) if "floor" in info]
     fewest = 3 if grouping is Grouping.MARGINAL else 6  # of three attributes
     assert judged == [fewest // 2 - 1]  # once
     assert len(release.log.rounds) >= fewest
-    assert release.log.notes[judged[0]]["floor"] <= 0.05
+    assert release.log.info[judged[0]]["floor"] <= 0.05
 
 
 def test_the_limit_decides() -> None:
     """The same records pass a limit above their best-mixture error of 0.3 and fail one well below."""
-    workload = all_kway(SCHEMA.domain, 1)
     for limit, passes in ((0.35, True), (0.2, False)):
-        algorithm = gated("pmw_pub", workload, without_two(), rounds=3, gate=limit)
-        curator = curator_of(workload, InsecureSeededNoise(0), epsilon=50.0)
+        job = job_of("pmw_pub", without_two(), epsilon=50.0, rounds=3, gate=limit)
         if passes:
-            assert len(run(algorithm, curator, seed=0)[1].rounds) == 3
+            assert len(job.run().log.rounds) == 3
         else:
             with pytest.raises(RunStopped, match="gate must be at least"):
-                run(algorithm, curator, seed=0)
+                job.run()
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_without_a_limit_there_is_no_gate(method: str) -> None:
-    workload = all_kway(SCHEMA.domain, 1)
-    algorithm = gated(method, workload, without_two(), rounds=3)
-    assert not isinstance(algorithm.update, Gate)
-    assert isinstance(algorithm.schedule, EvenSchedule)
-    _, log = run(algorithm, curator_of(workload, InsecureSeededNoise(0)), seed=0)
-    assert not [note for note in log.notes if "floor" in note]
+    job = job_of(method, without_two(), rounds=3)
+    assert not isinstance(job.algorithm.update, Gate)
+    assert isinstance(job.algorithm.strategy, SelectEvenly)
+    assert not [info for info in job.run().log.info if "floor" in info]
 
 
 @pytest.mark.parametrize(
@@ -216,71 +223,79 @@ def test_the_rounds_before_and_after_the_gate_are_counted_together(charges: list
 @pytest.mark.parametrize("method", METHODS)
 def test_a_gated_run_is_played_back(method: str, grouping: Grouping, relation: Relation) -> None:
     """The transcript alone gives the identical result and the identical verdict."""
-    workload = all_kway(SCHEMA.domain, 2, grouping)
-    algorithm = gated(method, workload, town(500, seed=1), gate=0.5)
-    curator = curator_of(workload, OpenDPNoise(), relation=relation)
-    params, log = run(algorithm, curator, seed=3)
-    again, log_again = run(algorithm, Replay(log, curator.open()[1]), seed=3)
-    assert np.array_equal(params, again)
-    assert log.notes == log_again.notes
-    assert log_again.total_sigma == log.total_sigma == curator.total_sigma
-    assert sum("floor" in note for note in log.notes) == 1
+    job = job_of(method, town(500, seed=1), "marginals:2", grouping, relation=relation, noise=None, seed=3, gate=0.5)
+    planned = job.facts
+    release = job.run()
+    log = release.log
+    again, log_again = run(job.algorithm, Replay(log), seed=3)
+    assert np.array_equal(release.params, again)
+    assert log.info == log_again.info
+    assert log_again.facts == log.facts == job.curator.open()
+    assert log.facts.total_sigma == planned.total_sigma
+    assert sum("floor" in info for info in log.info) == 1
 
 
 def test_a_stopped_run_is_played_back() -> None:
-    workload = all_kway(SCHEMA.domain, 1)
-    algorithm = gated("pmw_pub", workload, without_two(), rounds=3, gate=0.1)
-    curator = curator_of(workload, OpenDPNoise(), epsilon=20.0)
+    job = job_of("pmw_pub", without_two(), epsilon=20.0, noise=None, seed=3, rounds=3, gate=0.1)
     with pytest.raises(RunStopped) as first:
-        run(algorithm, curator, seed=3)
+        job.run()
     with pytest.raises(RunStopped) as second:
-        run(algorithm, Replay(first.value.log, curator.open()[1]), seed=3)
+        run(job.algorithm, Replay(first.value.log), seed=3)
     assert first.value.reason == second.value.reason
-    assert "floor" in first.value.log.notes[-1]
+    assert len(first.value.log.rounds) == len(second.value.log.rounds) == 1
+    for log in (first.value.log, second.value.log):  # the verdict follows from the transcript
+        assert f"that is at least {mixture_floor(support_of(without_two()), log):.4f};" in first.value.reason
 
 
 @pytest.mark.parametrize("grouping", list(Grouping))
 @pytest.mark.parametrize("method", METHODS)
 def test_a_gate_that_is_passed_leaves_no_trace(method: str, grouping: Grouping) -> None:
     """Its measurements are used like any others: without the gate the same transcript gives the same result."""
-    workload = all_kway(SCHEMA.domain, 2, grouping)
-    algorithm = gated(method, workload, town(500, seed=1), gate=0.5)
-    curator = curator_of(workload, InsecureSeededNoise(1))
-    params, log = run(algorithm, curator, seed=3)
-    assert isinstance(algorithm.update, Gate)
-    bare = replace(algorithm, update=algorithm.update.update)
-    assert np.array_equal(params, run(bare, Replay(log, curator.open()[1]), seed=3)[0])
+    job = job_of(method, town(500, seed=1), "marginals:2", grouping, noise=1, seed=3, gate=0.5)
+    release = job.run()
+    assert isinstance(job.algorithm.update, Gate)
+    bare = replace(job.algorithm, update=job.algorithm.update.update)
+    assert np.array_equal(release.params, run(bare, Replay(release.log), seed=3)[0])
 
 
 # --- the floor
 
 
-def measured(workload: Workload, table: Table, groups: list[int], rho: float, noise: Any) -> Log:
-    curator = Curator(TableSource(table), workload, Budget(50.0, 1e-6), noise)
-    total, _ = curator.open()
-    picks = tuple(Pick(group) for group in groups)
-    noisy, sigma = curator.measure(picks, rho)
-    return Log(workload, total, [Round((pick,), (counts,), sigma) for pick, counts in zip(picks, noisy, strict=True)])
+def measured(table: Table, asked: list[Queries], rho: float, noise: Any) -> Log:
+    """A log with one round for each of the measured queries."""
+    curator = Curator(TableSource(table), Ledger(Budget(50.0, 1e-6)), noise)
+    facts = curator.open()
+    found = curator.measure([Ask(queries, rho) for queries in asked])
+    return log_of(facts, *((one,) for one in found))
+
+
+def log_of(facts: Facts, *rounds: tuple[Measurement, ...]) -> Log:
+    return Log(facts, [Round(tuple(Pick(one.queries) for one in entry), entry, selected=True) for entry in rounds])
 
 
 @pytest.mark.parametrize("grouping", list(Grouping))
 def test_the_floor_is_below_the_best_mixture_error_and_close_to_it(grouping: Grouping) -> None:
     """In at least 90 % of 40 repetitions (95 % are promised), though by the noisy answers alone it would not be."""
-    table, workload = town(), all_kway(SCHEMA.domain, 2, grouping)
-    support = Support.of(PublicTable.encode(without_two(), SCHEMA), "a test")
-    truth = truth_of(table, workload)
+    table, workload = town(), all_kway(SCHEMA.domain, 2)
+    support = support_of(without_two())
+    truth = fractions(table, workload)
     true_error = best_error(support, workload, truth)
     assert 0.05 < true_error < 0.3
-    groups = [0, 2] if grouping is Grouping.MARGINAL else [4, 5, 8, 9, 11]
-    part = np.full(workload.queries, np.nan)
-    for group in groups:
-        part[workload.group(group).flat] = truth[workload.group(group).flat]
+    part = np.full(workload.size, np.nan)
+    if grouping is Grouping.MARGINAL:
+        asked: list[Queries] = [workload.queries[0], workload.queries[2]]
+        for m in (0, 2):
+            part[workload.offsets[m] : workload.offsets[m + 1]] = truth[workload.offsets[m] : workload.offsets[m + 1]]
+    else:
+        single = [4, 5, 8, 9, 11]
+        asked = [Single(workload.queries)[n] for n in single]
+        part[single] = truth[single]
     least = best_error(support, workload, part)
     cells = int(np.isfinite(part).sum())
     below, close, needed = 0, 0, 0
     for seed in range(40):
-        log = measured(workload, table, groups, 1e-4, InsecureSeededNoise(seed))
-        slack = log.rounds[0].sigma / log.total * np.sqrt(2 * np.log(2 * cells / DOUBT))
+        log = measured(table, asked, 1e-4, InsecureSeededNoise(seed))
+        slack = log.measurements[0].sigma / log.total * np.sqrt(2 * np.log(2 * cells / DOUBT))
         assert 0.03 < slack < 0.1
         floor = mixture_floor(support, log)
         below += floor <= true_error
@@ -293,46 +308,51 @@ def test_the_floor_is_below_the_best_mixture_error_and_close_to_it(grouping: Gro
 
 def test_the_floor_without_noise_is_the_error_of_the_measured_part() -> None:
     table, workload = town(), all_kway(SCHEMA.domain, 1)
-    support = Support.of(PublicTable.encode(without_two(), SCHEMA), "a test")
-    counts = TableSource(table).count(workload.marginals)
-    exact = Log(workload, len(table), [Round((Pick(0),), (counts[0],), 1e-9)])
-    assert np.isclose(mixture_floor(support, exact), truth_of(table, workload)[2], atol=2e-3)
-    harmless = Log(workload, len(table), [Round((Pick(2),), (counts[2],), 1e-9)])
-    assert abs(mixture_floor(support, harmless)) < 2e-3
+    support = support_of(without_two())
+    truth = fractions(table, workload)
+
+    def floor(member: int) -> float:
+        """Of exact counts."""
+        counts = truth[workload.offsets[member] : workload.offsets[member + 1]] * len(table)
+        exact = Measurement(workload.queries[member], np.rint(counts).astype(np.int64), 1e-9)
+        return mixture_floor(support, log_of(Facts(len(table), 1.0), (exact,)))
+
+    assert np.isclose(floor(0), truth[2], atol=2e-3)
+    assert abs(floor(2)) < 2e-3
 
 
 @pytest.mark.parametrize("sizes", [[1], [2, 3], [1, 2, 3]])
 @pytest.mark.parametrize("total_sigma", [0.0, 7.0])
 def test_the_doubt_is_split_over_the_rounds_and_the_number_of_rows(sizes: list[int], total_sigma: float) -> None:
     """Records that fit the exact counts leave nothing but the slack: of the worst round, and of the rows."""
-    table, workload = town(), all_kway(SCHEMA.domain, 1, Grouping.QUERY)
-    support = Support.of(PublicTable.encode(table, SCHEMA), "a test")
-    counts = np.concatenate(TableSource(table).count(workload.marginals))
-    queries = iter(range(workload.queries))
+    table, workload = town(), all_kway(SCHEMA.domain, 1)
+    support = support_of(table)
+    counts = np.rint(fractions(table, workload) * len(table)).astype(np.int64)
+    candidates = Single(workload.queries)
+    numbers = iter(range(workload.size))
     rounds = []
     for size in sizes:  # more cells, and more noise, in every round
-        picks = tuple(Pick(next(queries)) for _ in range(size))
-        rounds.append(Round(picks, tuple(counts[[pick.group]] for pick in picks), 10.0 * size))
+        drawn = [next(numbers) for _ in range(size)]
+        rounds.append(tuple(Measurement(candidates[n], counts[[n]], 10.0 * size) for n in drawn))
     parts = len(sizes) + (1 if total_sigma else 0)
     slack = 10.0 * sizes[-1] * np.sqrt(2 * np.log(2 * sizes[-1] / (0.05 / parts)))
     slack += total_sigma * np.sqrt(2 * np.log(2 / (0.05 / parts)))
-    floor = mixture_floor(support, Log(workload, len(table), rounds, total_sigma=total_sigma))
+    floor = mixture_floor(support, log_of(Facts(len(table), 1.0, total_sigma=total_sigma), *rounds))
     assert floor == pytest.approx(-slack / len(table), abs=1e-9)
     assert DOUBT == 0.05
 
 
 @pytest.mark.parametrize("relation", list(Relation))
 def test_the_noise_of_the_number_of_rows_is_in_the_log(relation: Relation) -> None:
-    workload = all_kway(SCHEMA.domain, 1)
-    curator = curator_of(workload, InsecureSeededNoise(0), relation=relation)
-    before = curator.total_sigma
-    _, log = run(gated("pmw_pub", workload, town(500, seed=1), rounds=2), curator, seed=0)
-    entry = curator.ledger.entries[0]
-    assert log.total_sigma == curator.total_sigma == before
-    assert (log.total_sigma, entry.label) == (
+    job = job_of("pmw_pub", town(500, seed=1), relation=relation, rounds=2)
+    before = job.facts.total_sigma
+    facts = job.run().log.facts
+    entry = job.curator.ledger.entries[0]
+    assert facts.total_sigma == job.curator.open().total_sigma == before
+    assert (facts.total_sigma, entry.label) == (
         (0.0, "selection") if relation is Relation.REPLACE else (entry.scale, "number of rows")
     )
-    assert (log.total_sigma > 1) == (relation is Relation.ADD_REMOVE)
+    assert (facts.total_sigma > 1) == (relation is Relation.ADD_REMOVE)
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -340,94 +360,53 @@ def test_the_floor_of_a_perfect_public_table_is_not_above_zero(relation: Relatio
     """Whatever the gate's share; the first attribute has a value close to 1, where the number of rows matters."""
     rng = np.random.default_rng(0)
     table = Table(SCHEMA, (np.repeat([0, 1], [950, 50]), rng.integers(0, 2, 1000), rng.integers(0, 3, 1000)))
-    workload = all_kway(SCHEMA.domain, 1)
-    algorithm = gated("pmw_pub", workload, table, rounds=2, gate=0.9, gate_share=0.9, alpha=0.05)
+    beside = Table(SCHEMA, table.codes)
     below = 0
     for seed in range(40):
-        curator = Curator(TableSource(table), workload, Budget(1.0, 1e-6, relation), InsecureSeededNoise(seed))
-        _, log = run(algorithm, curator, seed=0)
-        below += log.notes[0]["floor"] <= 0
+        log = job_of("pmw_pub", beside, relation=relation, noise=seed, table=table,
+                     rounds=2, gate=0.9, gate_share=0.9, alpha=0.05).run().log  # fmt: skip
+        below += log.info[0]["floor"] <= 0
     assert below >= 36
 
 
-# --- the schedule
-
-
-def spent(schedule: Schedule, rho: float, total: int, start: int = 0, stop: int | None = None) -> Fraction:
-    """The exact sum of all that the rounds from ``start`` to ``stop`` may spend."""
-    rounds = schedule.count(rho, total)
-    assert schedule.spend(rounds, rho, total) is None
-    sums = Fraction(0)
-    for t in range(start, rounds if stop is None else stop):
-        spend = schedule.spend(t, rho, total)
-        assert spend is not None
-        sums += spend.picks * (Fraction(spend.select_rho or 0) + Fraction(spend.measure_rho))
-    return sums
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    st.floats(1e-9, 1e3), st.floats(1e-3, 0.999), st.integers(1, 40), st.integers(1, 40), st.integers(1, 3),
-    st.floats(0.001, 0.999),
-)  # fmt: skip
-def test_one_schedule_after_another_never_exceeds_rho(
-    rho: float, share: float, first: int, second: int, picks: int, alpha: float
-) -> None:
-    even = EvenSchedule(first, picks, alpha)
-    schedule = ThenSchedule(share, even, replace(even, rounds=second))
-    assert schedule.count(rho, 100) == first + second
-    before = spent(schedule, rho, 100, stop=first)
-    assert before <= Fraction(rho * share)
-    assert float(before) >= rho * share * (1 - 1e-12)
-    whole = spent(schedule, rho, 100)
-    assert whole <= Fraction(rho)
-    assert float(whole) >= rho * (1 - 1e-12)
-
-
-def test_other_schedules_one_after_another() -> None:
-    growing, once = GrowingSchedule(3.0, 5, 30), OneShotSchedule(7)
-    for schedule in (ThenSchedule(0.3, growing, once), ThenSchedule(0.3, once, growing)):
-        assert schedule.count(0.1, 500) == schedule.first.count(0.03, 500) + schedule.second.count(0.07, 500) > 3
-        assert Fraction(0) < spent(schedule, 0.1, 500) <= Fraction(0.1)
-    for share in (0.0, 1.0, -0.1, float("nan")):
-        with pytest.raises(InputError, match="share must be above 0 and below 1"):
-            ThenSchedule(share, once, once)
+# --- the strategy
 
 
 @pytest.mark.parametrize("grouping", list(Grouping))
 @pytest.mark.parametrize("rounds", [None, 2, 3])
 def test_the_gate_does_not_change_the_number_of_rounds(rounds: int | None, grouping: Grouping) -> None:
-    workload = all_kway(SCHEMA.domain, 2, grouping)
-    plain = gated("pmw_pub", workload, town(), rounds=rounds)
-    with_gate = gated("pmw_pub", workload, town(), rounds=rounds, gate=0.9, gate_share=0.3)
+    workload = all_kway(SCHEMA.domain, 2)
+    plain = gated("pmw_pub", workload, town(), grouping, rounds=rounds)
+    with_gate = gated("pmw_pub", workload, town(), grouping, rounds=rounds, gate=0.9, gate_share=0.3)
     for total in (500, 3000, 10**6):  # few rounds, some, and as many as there may be
-        assert with_gate.schedule.count(0.1, total) == plain.schedule.count(0.1, total)
+        facts = Facts(total, 0.1)
+        assert most_rounds(with_gate.strategy, facts) == most_rounds(plain.strategy, facts)
         assert isinstance(with_gate.update, Gate)
-        assert 1 <= with_gate.update.rounds <= plain.schedule.count(0.1, total) / 2
-        assert spent(with_gate.schedule, 0.1, total, stop=with_gate.update.rounds) <= Fraction(0.1 * 0.3)
-        assert Fraction(0.1) * Fraction(999, 1000) < spent(with_gate.schedule, 0.1, total) <= Fraction(0.1)
+        assert 1 <= with_gate.update.rounds <= most_rounds(plain.strategy, facts) / 2
+        assert spent(with_gate.strategy, 0.1, total, stop=with_gate.update.rounds) <= Fraction(0.1 * 0.3)
+        assert Fraction(0.1) * Fraction(999, 1000) < spent(with_gate.strategy, 0.1, total) <= Fraction(0.1)
 
 
 def test_a_gate_leaves_a_round_after_it_even_with_a_single_attribute() -> None:
-    workload = all_kway(SCHEMA.domain.project(("a",)), 1, Grouping.QUERY)
-    even = EvenSchedule(20, unit=100.0, least=1)
-    assert even.count(1e-9, 500) == 1
+    table = town().project(("a",))
+    workload = all_kway(table.domain, 1)
+    assert Rounds(20, 1, 100.0).count(Facts(500, 1e-9)) == 1
     chosen = get_method("pmw_pub")
-    public = PublicTable.encode(town().project(("a",)), town().project(("a",)).schema)
-    schedule = chosen.algorithm(workload, chosen.configure({"gate": 0.9}), public).schedule
-    assert schedule.count(1e-9, 500) == 2
-    assert Fraction(1e-9) * Fraction(999, 1000) < spent(schedule, 1e-9, 500) <= Fraction(1e-9)
+    task = Task(workload, Grouping.QUERY, PublicTable.encode(table, table.schema))
+    strategy = chosen.algorithm(task, chosen.configure({"gate": 0.9})).strategy
+    assert most_rounds(strategy, Facts(500, 1e-9)) == 2
+    assert Fraction(1e-9) * Fraction(999, 1000) < spent(strategy, 1e-9, 500) <= Fraction(1e-9)
 
 
 @pytest.mark.parametrize("name", ["pmw_pub", "pep_pub"])
 def test_rounds_follow_the_budget_unless_they_are_given(name: str) -> None:
-    workload = all_kway(SCHEMA.domain, 3, Grouping.QUERY)
-    by_default, given = gated(name, workload, town()).schedule, gated(name, workload, town(), rounds=7).schedule
-    most = by_default.count(1e9, 1000)
-    assert [by_default.count(rho, 1000) for rho in (1e-9, 0.25, 0.49)] == [6, 6, 7]  # for three attributes
-    assert most == min(workload.groups, 150 if name == "pmw_pub" else 50)
-    assert [given.count(rho, 1000) for rho in (1e-9, 0.04, 1e9)] == [7, 7, 7]
+    workload = all_kway(SCHEMA.domain, 3)
+    by_default = gated(name, workload, town(), "query").strategy
+    given = gated(name, workload, town(), "query", rounds=7).strategy
+    most = most_rounds(by_default, Facts(1000, 1e9))
+    assert [most_rounds(by_default, Facts(1000, rho)) for rho in (1e-9, 0.25, 0.49)] == [6, 6, 7]  # three attributes
+    assert most == min(workload.size, 150 if name == "pmw_pub" else 50)
+    assert [most_rounds(given, Facts(1000, rho)) for rho in (1e-9, 0.04, 1e9)] == [7, 7, 7]
     for rho in (1e-9, 0.25, 0.49, 100.0):
         whole = spent(by_default, rho, 1000)
         assert Fraction(rho) * Fraction(999, 1000) < whole <= Fraction(rho)
-        assert by_default.spend(by_default.count(rho, 1000), rho, 1000) is None

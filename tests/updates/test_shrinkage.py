@@ -4,29 +4,42 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from pointillist import InputError, Relation, Table, all_kway, synthesize
-from pointillist.algorithms import get_method
+from pointillist import (
+    InputError,
+    Intervals,
+    Product,
+    Relation,
+    Release,
+    Table,
+    Workload,
+    all_kway,
+    prepare,
+    synthesize,
+)
+from pointillist.algorithms import Task, get_method
 from pointillist.algorithms.auto import MeasureOnce, closure, useful_error
 from pointillist.data.domain import Domain
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Categorical, Schema
-from pointillist.data.sources import TableSource
-from pointillist.evaluation.errors import compare
+from pointillist.evaluation.accuracy import compare
 from pointillist.evaluation.report import fractions, independent_columns
-from pointillist.framework import Log, Replay, Round, run
-from pointillist.privacy.budget import Budget
-from pointillist.privacy.curator import Curator
-from pointillist.privacy.insecure import InsecureSeededNoise
-from pointillist.privacy.scores import Pick
-from pointillist.queries.workload import Workload
-from pointillist.updates.descent import combined, spread_of
-from pointillist.updates.shrinkage import KAPPA, Prior, Problem, nonnegative, one_way, restricted
+from pointillist.framework import Algorithm, Log, Measure, Replay, Round, run
+from pointillist.privacy.curator import Ask
+from pointillist.privacy.facts import Facts
+from pointillist.queries.base import Queries
+from pointillist.queries.candidates import Whole
+from pointillist.queries.measurement import Measurement
+from pointillist.updates.descent import combined
+from pointillist.updates.losses import TiePenalty
+from pointillist.updates.shrinkage import KAPPA, PublicCells, ShrunkenFit, Target, nonnegative, one_way
 
 DOMAIN = Domain(("a", "b", "c", "d"), (2, 3, 4, 30))
 
@@ -41,50 +54,72 @@ def chain(rows: int, seed: int = 0) -> Table:
     return Table(Schema(columns), tuple(codes))
 
 
+def auto(workload: Workload, public: PublicTable | None = None, **settings: Any) -> Algorithm[Any]:
+    method = get_method("auto")
+    return method.algorithm(Task(workload, public=public), method.configure(settings))
+
+
+def update_of(workload: Workload, **changes: Any) -> ShrunkenFit:
+    """The update of auto, with some of its fields changed."""
+    update = auto(workload).update
+    assert isinstance(update, ShrunkenFit)
+    return replace(update, **changes)
+
+
+def asked_by(strategy: MeasureOnce, rho: float) -> tuple[Ask, ...]:
+    """What is measured with 10,000 rows, in the only round."""
+    facts = Facts(10_000, rho)
+    step = strategy.step(0, facts, Log(facts), None, None)
+    assert isinstance(step, Measure)
+    assert strategy.step(1, facts, Log(facts), None, None) is None
+    return step.asked
+
+
 def test_the_closure_holds_the_workload_first_and_every_part_once() -> None:
-    workload = Workload(DOMAIN, ((0, 1, 2), (1, 2, 3), (3,)))
-    found = closure(workload).marginals
-    assert found[:3] == workload.marginals
-    parts = {s for m in workload.marginals for k in range(1, len(m) + 1) for s in itertools.combinations(m, k)}
-    assert set(found) == parts
-    assert len(found) == len(parts)
+    workload = Workload.of(DOMAIN, [(0, 1, 2), (1, 2, 3), (3,)])
+    found = closure(workload)
+    assert found.queries[:3] == workload.queries
+    parts = {s for m in workload.scopes for k in range(1, len(m) + 1) for s in itertools.combinations(m, k)}
+    assert set(found.scopes) == parts
+    assert len(found.scopes) == len(parts)
+
+
+def test_the_closure_of_products_holds_products() -> None:
+    """Of a query that says nothing about an attribute, only the other factors are left."""
+    workload = Workload.of(DOMAIN, [Product.of(DOMAIN, {"b": "prefixes", "c": "values"})])
+    found = closure(workload).queries
+    parts = [Product.of(DOMAIN, {"b": "prefixes"}), Product.of(DOMAIN, {"c": "values"})]
+    assert found[0] == workload.queries[0]
+    assert set(found[1:]) == set(parts)
 
 
 @pytest.mark.parametrize("rho", [1e-9, 1e-6, 1e-4, 1e-2, 1.0])
 def test_what_is_measured_is_not_drowned_and_covers_all_attributes(rho: float) -> None:
     workload = all_kway(DOMAIN, 3)
-    schedule = MeasureOnce(closure(workload), len(workload.marginals), 1.2)
-    spend = schedule.spend(0, rho, 10_000)
-    assert spend is not None
-    assert spend.groups is not None
-    assert schedule.spend(1, rho, 10_000) is None
-    assert Fraction(spend.measure_rho) * len(spend.groups) <= Fraction(rho)
-    measured = [schedule.closure.marginals[group] for group in spend.groups]
+    asked = asked_by(MeasureOnce(closure(workload).queries, len(workload.queries), 1.2), rho)
+    assert len({ask.rho for ask in asked}) == 1
+    assert sum(Fraction(ask.rho) for ask in asked) <= Fraction(rho)
+    measured = [ask.queries for ask in asked]
     variance = len(measured) / (rho * 10_000**2)
-    assert all(len(m) == 1 or DOMAIN.cells_of(m) * variance <= 1.2 for m in measured)
-    assert {i for m in measured for i in m} == {0, 1, 2, 3}
+    assert all(len(m.scope) == 1 or m.size * variance <= 1.2 for m in measured)
+    assert {i for m in measured for i in m.scope} == {0, 1, 2, 3}
 
 
 def test_the_plan_falls_back_marginal_by_marginal() -> None:
     workload = all_kway(DOMAIN, 3)
-    schedule = MeasureOnce(closure(workload), len(workload.marginals), 1.2)
-    orders = []
-    for rho in (1.0, 5e-6, 1e-9):
-        spend = schedule.spend(0, rho, 10_000)
-        assert spend is not None
-        assert spend.groups is not None
-        orders.append([len(schedule.closure.marginals[group]) for group in spend.groups])
+    strategy = MeasureOnce(closure(workload).queries, len(workload.queries), 1.2)
+    orders = [[len(ask.queries.scope) for ask in asked_by(strategy, rho)] for rho in (1.0, 5e-6, 1e-9)]
     assert orders[0] == [3, 3, 3, 3]
     assert set(orders[1]) >= {2, 3}  # the marginal without the wide attribute stays whole
     assert orders[2] == [1, 1, 1, 1]
 
 
 def test_one_way_marginals_are_averaged_by_precision() -> None:
-    workload = Workload(DOMAIN, ((0, 1), (1, 2)))
+    queries = Workload.of(DOMAIN, [(0, 1), (1, 2)]).queries
     first, second = np.arange(6) / 15, np.arange(12)[::-1] / 66
     targets = np.concatenate([first, second])
     precision = np.concatenate([np.full(6, 4.0), np.full(12, 9.0)])
-    found = one_way(workload, targets, precision)
+    found = one_way(DOMAIN, queries, targets, precision)
     one, two = first.reshape(2, 3).sum(axis=0), second.reshape(3, 4).sum(axis=1)
     expected = (one * 4 / 2 + two * 9 / 4) / (4 / 2 + 9 / 4)
     assert np.allclose(found[1], expected)
@@ -92,46 +127,96 @@ def test_one_way_marginals_are_averaged_by_precision() -> None:
     assert np.allclose(found[3], 1 / 30)  # never measured
 
 
+COARSE = Intervals(30, ((0, 10), (10, 11), (11, 30)))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [{"b": "prefixes"}],
+        [{"a": "values", "b": "prefixes"}],
+        [{"a": "prefixes", "b": "prefixes", "c": "prefixes"}],
+        [{"b": "prefixes", "c": "values", "d": "prefixes"}, {"a": "prefixes", "b": "values"}],
+        [{"a": "prefixes", "b": "values", "d": COARSE}],
+    ],
+)
+def test_prefixes_without_noise_give_the_exact_one_way_marginals(asked: list[dict[str | int, Any]]) -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet(np.ones(DOMAIN.cells)).reshape(DOMAIN.sizes)
+    queries = [Product.of(DOMAIN, factors) for factors in asked]
+    every = tuple(np.indices(DOMAIN.sizes).reshape(4, -1))
+    targets = np.concatenate([truth.ravel() @ one.holds(every) for one in queries])
+    found = one_way(DOMAIN, queries, targets, np.full(len(targets), 7.0))
+    seen = {DOMAIN.index(str(name)) for factors in asked for name, given in factors.items() if given is not COARSE}
+    for attribute, size in enumerate(DOMAIN.sizes):
+        others = tuple(i for i in range(4) if i != attribute)
+        if attribute in seen:
+            assert np.allclose(found[attribute], truth.sum(axis=others), atol=1e-9)
+        elif COARSE in [given for factors in asked for given in factors.values()] and attribute == 3:
+            assert np.allclose(found[attribute] @ COARSE.matrix, truth.sum(axis=others) @ COARSE.matrix)
+        else:
+            assert np.allclose(found[attribute], 1 / size)
+
+
+def test_cells_and_ranges_that_do_not_cover_an_attribute_say_nothing_about_the_others() -> None:
+    """Nothing can be summed out by them."""
+    part = Product.of(DOMAIN, {"a": "values", "b": Intervals(3, ((0, 1), (2, 3)))})
+    some = Product.of(DOMAIN, {"a": "prefixes", "c": "values"}).take([0, 3])
+    found = one_way(DOMAIN, [part, some], np.full(6, 0.1), np.ones(6))
+    assert np.allclose(found[0], 0.5)
+    assert np.allclose(found[2], 0.25)
+
+
 def test_only_what_was_measured_is_fitted() -> None:
     workload = all_kway(DOMAIN, 2)
+    queries = workload.queries
     counts = (np.arange(8), np.arange(12))
-    log = Log(workload, 100, [Round((Pick(1), Pick(3)), counts, 2.0, selected=False)], [{}])
-    small = restricted(log)
-    assert small.workload.marginals == (workload.marginals[1], workload.marginals[3])
-    targets, precision = combined(small)
-    assert np.allclose(targets, np.concatenate(counts) / 100)
-    assert np.allclose(precision, (100 / 2.0) ** 2)
-    more = restricted(log, [workload.marginals[0], workload.marginals[1]])
-    assert more.workload.marginals == tuple(workload.marginals[n] for n in (0, 1, 3))
-    assert np.allclose(combined(more)[0][6:], targets)
-    assert not combined(more)[1][:6].any()
+    measured = tuple(Measurement(queries[n], values, 2.0) for n, values in zip((1, 3), counts, strict=True))
+    log = Log(Facts(100, 1.0), [Round(measurements=measured)])
+    small = update_of(workload, measurable=queries).target(log)
+    assert small.queries == (queries[1], queries[3])
+    assert np.allclose(small.targets, np.concatenate(counts) / 100)
+    assert np.allclose(small.precision, (100 / 2.0) ** 2)
+    columns = tuple(
+        Categorical(name, tuple(range(size))) for name, size in zip(DOMAIN.names, DOMAIN.sizes, strict=True)
+    )
+    public = Table(Schema(columns), tuple(np.zeros(3, int) for _ in columns))
+    beside = PublicTable.encode(public, public.schema)
+    more = update_of(workload, measurable=queries, wanted=queries[:2], public=beside).target(log)
+    assert more.queries == tuple(queries[n] for n in (0, 1, 3))
+    assert np.allclose(more.targets[6:], small.targets)
+    assert not more.precision[:6].any()
+    whole = update_of(workload, measurable=queries, whole=True).target(log)
+    assert whole.queries == queries
+    assert np.count_nonzero(whole.precision) == 20
 
 
 def test_the_spread_is_zero_for_equal_rows_only() -> None:
     rows = np.random.default_rng(0).dirichlet(np.ones(5), 1).repeat(3, axis=0).astype(np.float32)
-    assert float(spread_of(rows)) == pytest.approx(0, abs=1e-12)
+    assert float(TiePenalty(0.4).value(rows)) == pytest.approx(0, abs=1e-12)
     rows[0] = rows[0][::-1]
     mean = rows.mean(axis=0)
     shares = rows.var(axis=0) / (mean * (1 - mean))
     by_hand = np.sum(np.sqrt(mean) * (1 - mean) * 0.3 * np.log(1 + shares / 0.3))
-    assert float(spread_of(rows)) == pytest.approx(by_hand, rel=1e-2)
+    assert float(TiePenalty(0.4).value(rows)) == pytest.approx(by_hand, rel=1e-2)
+
+
+def released(
+    table: Table, epsilon: float, public: Table | None = None, delta: float | None = None, noise: int = 2,
+    **settings: Any,
+) -> Release:  # fmt: skip
+    return prepare(
+        table, epsilon=epsilon, delta=delta, method="auto", workload="marginals:3", public=public, settings=settings,
+        insecure_noise_seed=noise,
+    ).run()  # fmt: skip
 
 
 def learn(
     table: Table, epsilon: float, public: Table | None = None, **settings: float
 ) -> tuple[tuple[float, float, float], Log]:
-    workload = all_kway(table.domain, 3)
-    method = get_method("auto")
-    beside = None if public is None else PublicTable.encode(public, table.schema)
-    algorithm = method.algorithm(workload, method.configure(settings), beside)
-    budget = Budget(epsilon, 1 / len(table) ** 2)
-    assert algorithm.measurable is not None
-    curator = Curator.for_schedule(
-        TableSource(table), algorithm.measurable, budget, algorithm.schedule, InsecureSeededNoise(2)
-    )
-    params, log = run(algorithm, curator, 0)
-    errors = compare(workload, fractions(table, workload), algorithm.family.answers(params, workload))
-    return (errors.max, errors.rmse, errors.tvd), log
+    release = released(table, epsilon, public, **settings)
+    errors = compare(release.workload, fractions(table, release.workload), release.answers())
+    return (errors.max, errors.rmse, errors.tvd), release.log
 
 
 def fit(table: Table, epsilon: float, **settings: float) -> tuple[float, float, float]:
@@ -160,15 +245,9 @@ def test_a_strong_tie_of_rare_values_outlasts_the_shrinkage(seed: int) -> None:
     for column in codes[:2]:
         column[both] = 7
     table = Table(Schema(tuple(Categorical(name, tuple(range(8))) for name in "abcd")), tuple(codes))
-    method = get_method("auto")
-    algorithm = method.algorithm(all_kway(table.domain, 3), method.configure({}))
-    assert algorithm.measurable is not None
-    curator = Curator.for_schedule(
-        TableSource(table), algorithm.measurable, Budget(0.2, 1e-9), algorithm.schedule, InsecureSeededNoise(seed)
-    )
-    params, _ = run(algorithm, curator, 0)
-    pair = Workload(table.domain, ((0, 1),))
-    assert algorithm.family.answers(params, pair)[-1] > 0.5 * fractions(table, pair)[-1]
+    release = released(table, 0.2, delta=1e-9, noise=seed)
+    pair = Workload.of(table.domain, [(0, 1)])
+    assert release.answers(pair)[-1] > 0.5 * fractions(table, pair)[-1]
 
 
 def test_a_value_that_seems_to_be_absent_at_the_start_comes_back() -> None:
@@ -178,20 +257,21 @@ def test_a_value_that_seems_to_be_absent_at_the_start_comes_back() -> None:
     counts = np.full((30, 5), total / 150)
     counts[0] = -110.0
     counts[0, 0] = 400.0
-    method = get_method("auto")
-    algorithm = method.algorithm(all_kway(domain, 2), method.configure({"strength": 1.0}))
-    assert algorithm.measurable is not None
-    log = Log(algorithm.measurable, total, [Round((Pick(0),), (counts.ravel().astype(int),), sigma)], [{}])
-    targets, precision = combined(log)
-    assert one_way(algorithm.measurable, targets, precision)[0][0] == 0.0
+    algorithm = auto(all_kway(domain, 2), strength=1.0)
+    assert isinstance(algorithm.update, ShrunkenFit)
+    measurable = algorithm.update.measurable
+    measurement = Measurement(measurable[0], counts.ravel().astype(int), sigma)
+    log = Log(Facts(total, 1.0), [Round(measurements=(measurement,))])
+    targets, precision = combined(measurable, log.measurements, total)
+    assert one_way(domain, measurable, targets, precision)[0][0] == 0.0
     start, _ = algorithm.begin(np.random.default_rng(0))
-    params, _ = algorithm.update(np.random.default_rng(0), start, None, log)
-    assert algorithm.family.answers(params, all_kway(domain, 2))[0] > 0.01
+    params, *_ = algorithm.update(np.random.default_rng(0), start, None, log)
+    assert algorithm.family.answers(params, all_kway(domain, 2).queries)[0] > 0.01
 
 
 def test_the_strength_follows_how_strongly_the_columns_are_tied() -> None:
     """Both tables have the same one-way marginals and the same noise."""
-    strengths = [learn(table, 0.1)[1].notes[-1]["strength"] for table in (chain(3000), shuffled(chain(3000)))]
+    strengths = [learn(table, 0.1)[1].info[-1]["strength"] for table in (chain(3000), shuffled(chain(3000)))]
     assert strengths[0] < 0.5
     assert strengths[1] >= 1.0
 
@@ -202,12 +282,14 @@ def test_a_release_of_the_default(relation: Relation, tmp_path: object) -> None:
     release = synthesize(
         table, epsilon=0.5, delta=1e-6, relation=relation, settings={"rows": 20, "t_max": 20}, workload="marginals:3"
     )
-    spec = release.spec
-    assert spec["method"]["name"] == "auto"
-    assert release.workload.marginals == all_kway(table.domain, 3).marginals
-    assert len(release.log.workload.marginals) > len(release.workload.marginals)
-    assert {entry["mechanism"] for entry in spec["privacy"]["ledger"]} == {"discrete Gaussian"}
-    assert release.answers().shape == (release.workload.queries,)
+    description = release.description
+    assert description.method.name == "auto"
+    assert release.workload == all_kway(table.domain, 3)
+    measurable = closure(release.workload).queries
+    assert len(measurable) > len(release.workload.queries)
+    assert {one.queries for one in release.log.measurements} <= set(measurable)
+    assert {entry.mechanism for entry in description.privacy.ledger} == {"discrete Gaussian"}
+    assert release.answers().shape == (release.workload.size,)
 
 
 def test_bad_settings_are_named() -> None:
@@ -236,7 +318,7 @@ def test_near_public_data_helps(epsilon: float) -> None:
     table = chain(3000)
     without, _ = learn(table, epsilon)
     near, log = learn(table, epsilon, chain(2000, seed=1))
-    assert log.notes[-1]["public"] == KAPPA
+    assert log.info[-1]["public"] == KAPPA
     assert near[1] < 0.5 * without[1]
     assert near[2] < 0.5 * without[2]
     lacks = chain(2000, seed=1).project(["a", "b", "c"])  # a column short: of four marginals, it has one
@@ -264,7 +346,7 @@ def test_the_prior_knows_how_far_the_public_table_is() -> None:
         found = []
         for _ in range(20):
             noisy = truth + sigma * rng.standard_normal(len(truth))
-            prior = Prior.of(encoded, Problem(Log(workload, 20_000), noisy, precision, sigma))
+            prior = PublicCells.of(encoded, Target(workload.queries, noisy, precision, sigma))
             assert prior is not None
             found.append(prior.variances.mean())
         distance = np.mean((fractions(public, workload) - truth) ** 2)
@@ -274,17 +356,17 @@ def test_the_prior_knows_how_far_the_public_table_is() -> None:
 
 def test_a_prior_needs_a_measured_marginal() -> None:
     table = chain(50)
-    workload = Workload(table.domain, ((0, 1), (2, 3)))
+    queries = Workload.of(table.domain, [(0, 1), (2, 3)]).queries
     encoded = PublicTable.encode(table.project(["a", "b"]), table.schema)
     precision = np.repeat([0.0, 1.0], 16)
-    assert Prior.of(encoded, Problem(Log(workload, 50), np.zeros(32), precision, 1.0)) is None
-    prior = Prior.of(encoded, Problem(Log(workload, 50), np.zeros(32), np.ones(32), 1.0))
+    assert PublicCells.of(encoded, Target(queries, np.zeros(32), precision, 1.0)) is None
+    prior = PublicCells.of(encoded, Target(queries, np.zeros(32), np.ones(32), 1.0))
     assert prior is not None
     assert prior.known.tolist() == [True] * 16 + [False] * 16
     half = np.repeat([1.0, 0.0], 16)
     public = PublicTable.encode(table, table.schema)
-    for beside, known in ((frozenset[tuple[int, ...]](), False), (frozenset({(2, 3)}), True)):
-        prior = Prior.of(public, Problem(Log(workload, 50), np.zeros(32), half, 1.0, beside))
+    for borrowed, known in ((frozenset[Queries](), False), (frozenset({queries[1]}), True)):
+        prior = PublicCells.of(public, Target(queries, np.zeros(32), half, 1.0, borrowed))
         assert prior is not None
         assert prior.known.tolist() == [True] * 16 + [known] * 16
 
@@ -313,39 +395,39 @@ def test_adaptive_rounds_select_by_aims_score_and_keep_to_the_budget() -> None:
     table = chain(2000)
     settings = {"rows": 20, "t_max": 20, "adaptive_rounds": 5}
     release = synthesize(table, epsilon=1.0, settings=settings, workload="marginals:3")
-    privacy = release.spec["privacy"]
-    assert privacy["accounting"] == "zCDP"
-    assert [entry["label"] for entry in privacy["ledger"]].count("selection") == 5
-    assert privacy["rho"] * 0.999 <= privacy["rho_spent"] <= privacy["rho"]
-    assert [len(entry.picks) for entry in release.log.rounds] == [4, 1, 1, 1, 1, 1]
-    assert release.spec["method"]["rule"].startswith("UsefulError(noise=")
+    privacy = release.description.privacy
+    assert privacy.accounting == "zCDP"
+    assert [entry.label for entry in privacy.ledger].count("selection") == 5
+    assert privacy.rho * 0.999 <= privacy.rho_spent <= privacy.rho
+    assert [len(entry.measurements) for entry in release.log.rounds] == [4, 1, 1, 1, 1, 1]
+    assert [len(entry.picks) for entry in release.log.rounds] == [0, 1, 1, 1, 1, 1]  # the first ones are not chosen
+    assert "UsefulError(noise=" in release.description.method.strategy
     again = synthesize(table, epsilon=1.0, settings={**settings, "adaptive_rounds": 0}, workload="marginals:3")
-    assert again.spec["privacy"]["accounting"] == "Gaussian"
+    assert again.description.privacy.accounting == "Gaussian"
 
 
 def test_the_weights_of_aims_score() -> None:
-    workload = Workload(DOMAIN, ((0, 1, 2), (1, 2, 3)))
-    rule = useful_error(workload, closure(workload))
-    weights = dict(zip(closure(workload).marginals, rule.weights, strict=True))
+    workload = Workload.of(DOMAIN, [(0, 1, 2), (1, 2, 3)])
+    measurable = closure(workload)
+    rule = useful_error(workload, measurable.queries)
+    weights = dict(zip(measurable.scopes, rule.weights, strict=True))
     assert weights[0, 1, 2] == 5
     assert weights[1, 2] == 4
     assert weights[3,] == 1
-    assert rule.sensitivity(Relation.REPLACE) == 10
-    assert rule.sensitivity(Relation.ADD_REMOVE) == 5
+    candidates = Whole(measurable.queries)
+    assert rule.sensitivity(candidates, Relation.REPLACE) == 10
+    assert rule.sensitivity(candidates, Relation.ADD_REMOVE) == 5
 
 
 @pytest.mark.parametrize(("adaptive", "lacks"), [(0, False), (0, True), (3, False), (3, True)])
 def test_a_replay_with_public_data_and_adaptive_rounds_is_identical(adaptive: int, lacks: bool) -> None:
     table = chain(800)
     public = chain(500, seed=1).project(["a", "b", "c"]) if lacks else chain(500, seed=1)
-    workload, method = all_kway(table.domain, 3), get_method("auto")
-    settings = {"rows": 20, "t_max": 20, "adaptive_rounds": adaptive}
-    beside = PublicTable.encode(public, table.schema)
-    algorithm = method.algorithm(workload, method.configure(settings), beside)
-    assert algorithm.measurable is not None
-    budget, noise = Budget(0.5, 1e-6), InsecureSeededNoise(2)
-    curator = Curator.for_schedule(TableSource(table), algorithm.measurable, budget, algorithm.schedule, noise)
-    params, log = run(algorithm, curator, 0)
-    again, _ = run(algorithm, Replay(log, curator.planned_rho), 0)
-    assert np.array_equal(params["logits"], again["logits"])
-    assert len(log.rounds) == 1 + adaptive
+    job = prepare(
+        table, epsilon=0.5, delta=1e-6, method="auto", workload="marginals:3", public=public, insecure_noise_seed=2,
+        settings={"rows": 20, "t_max": 20, "adaptive_rounds": adaptive},
+    )  # fmt: skip
+    release = job.run()
+    again, _ = run(job.algorithm, Replay(release.log), 0)
+    assert np.array_equal(release.params["logits"], again["logits"])
+    assert len(release.log.rounds) == 1 + adaptive

@@ -1,156 +1,194 @@
 """Auto: the default. Measure what the budget can pay for, once; fit rows that follow the data and not the noise.
 
-| family | selection | measured | update | output H |
-|---|---|---|---|---|
-| relaxed rows, softmax per attribute | none: by public facts | yes | shrunken fit | last |
+| family | strategy | update | output H |
+|---|---|---|---|
+| relaxed rows, softmax per attribute | measure once, by public facts | shrunken fit | last |
 
 *What is measured* follows from public facts: the domain, the workload, rho and n. Nothing is selected by the data, so
 the budget buys Gaussian noise only, which has a tighter account (:mod:`pointillist.privacy.gaussian`). Every marginal
-of the workload is measured with an equal share, unless its noise would drown it: the noise of a marginal with c cells
+of the workload is measured with an equal share, unless its noise would hide it: the noise of a marginal with c cells
 has the squared length c sigma^2 (as fractions), that of any distribution is at most 1. So a marginal with
-c sigma^2 > 1.2 gives way to its sub-marginals with one attribute less, which have fewer cells and are shared by many;
-and so on down.
+c sigma^2 > 1.2 is replaced by its sub-marginals with one attribute less, which have fewer cells and are shared by many;
+and so on down. Other queries are treated alike: the answers of any distribution to m queries of which a record
+satisfies at most v have at most the squared length v.
 
 *The fit* is :mod:`pointillist.updates.shrinkage`: chi-square with the known noise, and a penalty on what ties
 attributes together, of a strength that follows from the noise and from how it splits. A public table, if there is one,
 joins in as further measurements, as precise as the paid ones show it to be.
 
-*Adaptive rounds*, as AIM has them, are there for comparison and off: on all tables that were tried, what they find does
-not make up for the budget that they take from the first measurement (``benchmarks/results/ablation.md``).
+*Adaptive rounds*, as AIM has them, exist for comparison and are off: on all tables that were tried, what they find does
+not make up for the budget that they take from the first measurement.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
-from pointillist.algorithms.parameters import parameter
-from pointillist.data.public import PublicTable
-from pointillist.errors import check
+from pointillist.algorithms.method import Method, Public, Task
+from pointillist.algorithms.settings import setting
+from pointillist.checks import at_least, check, not_negative
+from pointillist.data.domain import Domain
+from pointillist.data.neighbours import Relation
 from pointillist.families.relaxed import Params, Relaxed
 from pointillist.families.rows import SoftmaxRows
-from pointillist.framework import Algorithm, Last
+from pointillist.framework import Algorithm, Last, Log, Measure, Step, Strategy
+from pointillist.privacy.curator import Ask
+from pointillist.privacy.facts import Facts, Phase
 from pointillist.privacy.ledger import split
-from pointillist.privacy.schedule import EvenSchedule, Schedule, Spend, ThenSchedule
-from pointillist.privacy.scores import MaxError, ScoreRule, UsefulError
-from pointillist.queries.marginals import sized
+from pointillist.privacy.scores import UsefulError
+from pointillist.queries.base import Queries
+from pointillist.queries.candidates import Grouping, Whole
+from pointillist.queries.kway import sized
 from pointillist.queries.workload import Workload
-from pointillist.updates.descent import Settings
+from pointillist.strategies import Rounds, SelectEvenly, Then, noise_of
+from pointillist.updates.descent import Recipe
+from pointillist.updates.losses import Adam, SquaredError, TiePenalty
 from pointillist.updates.shrinkage import ShrunkenFit
 
-__all__ = ["MeasureOnce", "Parameters", "build", "closure"]
+__all__ = ["METHOD", "MeasureOnce", "Settings", "build", "closure"]
 
 FIRST_SHARE, ALPHA = 0.7, 0.25
 """With adaptive rounds: the share of rho of the first measurement, and the split of what the later ones have: a tenth
 for selecting."""
 
 RAMP = 0.4
-"""The penalty rises over this share of the steps: strong ties form before it is there, and outlast it."""
+"""The penalty rises over this share of the steps: strong dependencies form before it sets in, and outlast it."""
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """Hyper-parameters of auto. None needs to be set."""
+class Settings:
+    """Settings of auto. None needs to be set."""
 
-    rows: int = parameter(200, "rows of the relaxed table of one fit")
-    fits: int = parameter(3, "fits from different starts; the model is their mixture")
-    t_max: int = parameter(600, "steps of Adam")
-    learning_rate: float = parameter(0.3, "step of Adam at the start; falls to 0 by a cosine")
-    spread: float = parameter(0.5, "half width of the uniform logits at the start, around the one-way marginals")
-    most_noise: float = parameter(1.2, "a marginal whose noise has a larger squared length gives way to smaller ones")
-    strength: float | None = parameter(None, "s, strength of the shrinkage; by default chosen by splitting the noise")
-    adaptive_rounds: int = parameter(0, "later rounds that each select one more marginal, by AIM's score")
+    rows: int = setting(200, "rows of the relaxed table of one fit")
+    fits: int = setting(3, "fits from different starts; the model is their mixture")
+    t_max: int = setting(600, "steps of Adam")
+    learning_rate: float = setting(0.3, "step of Adam at the start; falls to 0 by a cosine")
+    spread: float = setting(0.5, "half width of the uniform logits at the start, around the one-way marginals")
+    most_noise: float = setting(1.2, "a marginal whose noise has a larger squared length is replaced by smaller ones")
+    strength: float | None = setting(None, "s, strength of the shrinkage; by default chosen by splitting the noise")
+    adaptive_rounds: int = setting(0, "later rounds that each select one more marginal, by AIM's score")
 
     def __post_init__(self) -> None:
-        check(self.fits >= 1, "fits", self.fits, "must be at least 1", "give 3")
+        at_least("fits", self.fits, 1, 3)
         check(self.most_noise > 0, "most_noise", self.most_noise, "must be above 0", "give 1.2")
-        check(
-            self.adaptive_rounds >= 0,
-            "adaptive_rounds",
-            self.adaptive_rounds,
-            "must not be negative",
-            "give 0 for none",
-        )
-        good = self.strength is None or 0 <= self.strength < float("inf")
-        check(good, "strength", self.strength, "must be a finite number, 0 or more", "give 1, or auto")
+        at_least("adaptive_rounds", self.adaptive_rounds, 0)
+        if self.strength is not None:
+            not_negative("strength", self.strength, "give 1, or auto")
 
 
 def closure(workload: Workload) -> Workload:
-    """The marginals of the workload, and after them all their sub-marginals."""
-    found = dict.fromkeys(workload.marginals)
-    for marginal in workload.marginals:
-        for order in range(len(marginal) - 1, 0, -1):
-            found.update(dict.fromkeys(itertools.combinations(marginal, order)))
+    """The queries of the workload, and after them all queries over fewer attributes that they determine."""
+    found = dict.fromkeys(workload.queries)
+    for queries in workload.queries:
+        layer = [queries]
+        while layer := sorted(dict.fromkeys(_smaller(layer)), key=lambda smaller: smaller.scope):
+            found.update(dict.fromkeys(layer))
     return sized(Workload(workload.domain, tuple(found)))
+
+
+def _smaller(many: Iterable[Queries]) -> list[Queries]:
+    """All queries over one attribute less, the last attribute left out first."""
+    fewer = (queries.without(attribute) for queries in many for attribute in reversed(queries.scope))
+    return [queries for queries in fewer if queries is not None]
 
 
 @dataclass(frozen=True)
 class MeasureOnce:
-    """One round that measures marginals of a closure, chosen by public facts, with equal shares.
+    """One round that measures the wanted queries, or smaller ones in their place, with equal shares.
 
-    ``asked``: so many at the front are the workload's. Noise is judged as under replace, where it is larger.
+    What is measured follows from public facts. Noise is judged as under replace, where it is larger.
     """
 
-    closure: Workload = field(repr=False)  # thousands of marginals, which a release lists elsewhere
-    asked: int
+    measurable: tuple[Queries, ...] = field(repr=False)  # thousands of marginals, which a release lists elsewhere
+    wanted: int
     most_noise: float
 
-    def count(self, rho: float, total: int) -> int:
-        return 1
+    def outline(self, facts: Facts) -> tuple[Phase, ...]:
+        asked = self.asked(facts)
+        return (Phase(1, len(asked), False, noise_of(asked, facts)),)
 
-    def spend(self, t: int, rho: float, total: int) -> Spend | None:
-        if t > 0:
-            return None
-        groups = self.groups(rho, total)
-        return Spend(len(groups), None, split(rho, len(groups)), groups)
+    def step(self, t: int, facts: Facts, log: Log, family: Any, params: Any) -> Step | None:
+        return Measure(self.asked(facts)) if t == 0 else None
 
-    def groups(self, rho: float, total: int) -> tuple[int, ...]:
-        """The marginals to measure."""
-        place = {marginal: n for n, marginal in enumerate(self.closure.marginals)}
-        cells_of = self.closure.domain.cells_of
-        chosen = set(self.closure.marginals[: self.asked])
+    def asked(self, facts: Facts) -> tuple[Ask, ...]:
+        """What to measure: the first ``wanted`` of the measurable queries, unless noise would hide them."""
+        chosen = set(self.measurable[: self.wanted])
         while True:
-            variance = len(chosen) / (rho * total**2)
-            drowned = [m for m in chosen if len(m) > 1 and cells_of(m) * variance > self.most_noise]
-            if not drowned:
-                return tuple(sorted(place[marginal] for marginal in chosen))
-            chosen.difference_update(drowned)
-            chosen.update(s for m in drowned for s in itertools.combinations(m, len(m) - 1))
+            variance = len(chosen) / (facts.rho * facts.total**2)
+            hidden = [q for q in chosen if _smaller([q]) and _noise_ratio(q) * variance > self.most_noise]
+            if not hidden:
+                break
+            chosen.difference_update(hidden)
+            chosen.update(_smaller(hidden))
+        rho = split(facts.rho, len(chosen))
+        return tuple(Ask(queries, rho) for queries in self.measurable if queries in chosen)
 
 
-def build(workload: Workload, parameters: Parameters, public: PublicTable | None = None) -> Algorithm[Params]:
+def _noise_ratio(queries: Queries) -> float:
+    """The squared length of the noise of some queries over the largest one of their answers, for noise of variance 1
+    on each cell of a marginal."""
+    noise = queries.size * queries.sensitivity(Relation.REPLACE).l2_squared / 2
+    return noise / max(1, queries.sensitivity(Relation.ADD_REMOVE).l2_squared)
+
+
+def build(task: Task, settings: Settings) -> Algorithm[Params]:
     """Auto as a choice of parts."""
+    workload, public = task.workload, task.public
     if public is not None:
-        public.require_covered(workload.marginals)
-    family, part = (
-        Relaxed(SoftmaxRows(workload.domain, rows, parameters.spread))
-        for rows in (parameters.rows * parameters.fits, parameters.rows)
-    )
-    settings = Settings(steps=parameters.t_max, learning_rate=parameters.learning_rate, cosine=True, penalised=RAMP)
-    measurable, asked = closure(workload), len(workload.marginals)
-    schedule: Schedule = MeasureOnce(measurable, asked, parameters.most_noise)
-    rule: ScoreRule = MaxError()
-    if parameters.adaptive_rounds:
-        schedule = ThenSchedule(FIRST_SHARE, schedule, EvenSchedule(parameters.adaptive_rounds, alpha=ALPHA))
+        public.require_covered(workload.scopes)
+    measurable = closure(workload).queries
+    strategy: Strategy = MeasureOnce(measurable, len(workload.queries), settings.most_noise)
+    if settings.adaptive_rounds:
         rule = useful_error(workload, measurable)
-    whole = parameters.adaptive_rounds > 0
+        rounds = Rounds(settings.adaptive_rounds)
+        adaptive = SelectEvenly(Whole(measurable), rule, rounds, alpha=ALPHA, repeat=True)
+        strategy = Then(FIRST_SHARE, strategy, adaptive)
+    adam = Adam(settings.t_max, settings.learning_rate, cosine=True)
+    recipe = Recipe(adam, SquaredError(), penalty=TiePenalty(RAMP), tuned=False)
     return Algorithm(
-        family=family,
-        schedule=schedule,
-        rule=rule,
-        repeat=True,
-        update=ShrunkenFit(part, parameters.fits, asked, settings, parameters.strength, public, whole),
+        family=_rows(task.domain, settings.rows * settings.fits, settings),
+        strategy=strategy,
+        update=ShrunkenFit(
+            family=_rows(task.domain, settings.rows, settings),
+            fits=settings.fits,
+            wanted=workload.queries,
+            measurable=measurable,
+            recipe=recipe,
+            strength=settings.strength,
+            public=public,
+            whole=settings.adaptive_rounds > 0,
+        ),
         output=Last(),
-        measurable=measurable,
     )
 
 
-def useful_error(workload: Workload, measurable: Workload) -> UsefulError:
+def _rows(domain: Domain, rows: int, settings: Settings) -> Relaxed:
+    return Relaxed(SoftmaxRows(domain, rows, settings.spread))
+
+
+def useful_error(workload: Workload, measurable: tuple[Queries, ...]) -> UsefulError:
     """AIM's score over the closure: a marginal weighs as many attributes as it shares with the workload's, in all.
 
-    Noise is judged as under replace: sigma = sqrt(2 / 2 rho_m) beside a scale of 2 max(w) / sqrt(2 rho_s).
+    Noise is judged as under replace: sigma = sqrt(2 / 2 rho_m), for a scale of 2 max(w) / sqrt(2 rho_s).
     """
-    found = [set(marginal) for marginal in workload.marginals]
-    weights = tuple(sum(len(other & set(marginal)) for other in found) for marginal in measurable.marginals)
+    found = [set(scope) for scope in workload.scopes]
+    weights = tuple(sum(len(other & set(queries.scope)) for other in found) for queries in measurable)
     return UsefulError(weights, ALPHA / (1 - ALPHA) / (math.sqrt(2) * max(weights)))
+
+
+METHOD = Method(
+    name="auto",
+    family="relaxed rows, softmax per attribute",
+    strategy="measure once, chosen by public facts; select nothing",
+    update="gradient descent, squared error with shrinkage by the known noise",
+    output="last",
+    settings=Settings,
+    build=build,
+    groupings=(Grouping.MARGINAL,),
+    fits=Relaxed.fits,
+    memory=Relaxed.memory,
+    public=Public.OPTIONAL,
+)

@@ -1,8 +1,8 @@
 """DualQuery: multiplicative weights over the queries, best responses over the records.
 
-| family | selection | measured | update | output H |
-|---|---|---|---|---|
-| list of records | s signed queries per round, growing | no | best response by integer program, appended | last |
+| family | strategy | update | output H |
+|---|---|---|---|
+| list of records | select s signed queries, growing budget; no measurement | best response, appended | last |
 
 The queries and their negations carry weights; after t responses x_1 .. x_t with the mean D the weight of a query is
 exp(eta t (q(P) - q(D))), and of its negation exp(eta t (q(D) - q(P))). Drawing from these weights is an exponential
@@ -24,27 +24,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pointillist.algorithms.parameters import parameter
+from pointillist.algorithms.method import Method, Task
+from pointillist.algorithms.settings import setting
 from pointillist.families.records import RecordList, Records
-from pointillist.framework import Algorithm, Last, Log
-from pointillist.privacy.schedule import GrowingSchedule
+from pointillist.framework import Algorithm, Last, Log, Updated
 from pointillist.privacy.scores import Pick, SignedError
-from pointillist.queries.workload import Workload
-from pointillist.updates.oracle import Limits, Oracle, best_response, solver
+from pointillist.queries.candidates import Grouping
+from pointillist.solvers.integer_programs import Limits, Solver, best_response, solver
+from pointillist.strategies import SelectGrowing
 
-__all__ = ["BestResponse", "Parameters", "build"]
+__all__ = ["METHOD", "BestResponse", "Settings", "build"]
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """Hyper-parameters of DualQuery."""
+class Settings:
+    """Settings of DualQuery."""
 
-    eta: float = parameter(2.0, "step of the weights over the queries")
-    samples: int = parameter(25, "s, the queries drawn per round")
-    rounds: int = parameter(1000, "stop after so many rounds even if budget is left")
-    solver: str = parameter("maxsat", "integer-program solver, 'maxsat' or 'milp'")
-    time_limit: float = parameter(10.0, "seconds for one integer program")
-    gap: float = parameter(0.0, "relative gap at which a solver may stop; 0 asks for a proof of optimality")
+    eta: float = setting(2.0, "step of the weights over the queries")
+    samples: int = setting(25, "s, the queries drawn per round")
+    rounds: int = setting(1000, "stop after this number of rounds even if budget is left")
+    solver: str = setting("maxsat", "integer-program solver, 'maxsat' or 'milp'")
+    time_limit: float = setting(10.0, "seconds for one integer program")
+    gap: float = setting(0.0, "relative gap at which a solver may stop; 0 asks for a proof of optimality")
 
 
 @dataclass(frozen=True)
@@ -52,29 +53,44 @@ class BestResponse:
     """The update: append the best response to the round's signed queries."""
 
     family: RecordList
-    oracle: Oracle
+    solver: Solver
     limits: Limits
 
     def init(self, params: Records) -> None:
         return None
 
-    def __call__(self, rng: np.random.Generator, params: Records, memory: None, log: Log) -> tuple[Records, None]:
+    def __call__(self, rng: np.random.Generator, params: Records, memory: None, log: Log) -> Updated:
         drawn: Counter[Pick] = Counter(log.rounds[-1].picks)
-        anything = tuple(int(rng.integers(size)) for size in self.family.domain.sizes)
-        solution = self.oracle.solve(best_response(log.workload, drawn, defaults=anything), self.limits)
-        log.notes[-1]["optimal"] = float(solution.optimal)
-        return Records.even(np.vstack([params.codes, solution.record])), None
+        domain = self.family.domain
+        anything = tuple(int(rng.integers(size)) for size in domain.sizes)
+        solution = self.solver.solve(best_response(domain, drawn, defaults=anything), self.limits)
+        responses = Records.even(np.vstack([params.codes, solution.record]))
+        return Updated(responses, None, {"optimal": float(solution.optimal)})
 
 
-def build(workload: Workload, parameters: Parameters) -> Algorithm[Records]:
+def build(task: Task, settings: Settings) -> Algorithm[Records]:
     """DualQuery as a choice of parts."""
-    family = RecordList(workload.domain)
-    limits = Limits(parameters.time_limit, parameters.gap)
+    task.require_cells()
+    family = RecordList(task.domain)
+    limits = Limits(settings.time_limit, settings.gap)
+    rule = SignedError()
     return Algorithm(
         family=family,
-        schedule=GrowingSchedule(parameters.eta, parameters.samples, parameters.rounds),
-        rule=SignedError(),
-        repeat=True,
-        update=BestResponse(family, solver(parameters.solver), limits),
+        strategy=SelectGrowing(task.candidates, rule, settings.eta, settings.samples, settings.rounds),
+        update=BestResponse(family, solver(settings.solver), limits),
         output=Last(),
     )
+
+
+METHOD = Method(
+    name="dualquery",
+    family="list of records",
+    strategy="select s signed queries per round, growing budget; measure nothing",
+    update="best response by integer program, appended",
+    output="last",
+    settings=Settings,
+    build=build,
+    groupings=(Grouping.QUERY,),
+    fits=RecordList.fits,
+    memory=RecordList.memory,
+)

@@ -1,8 +1,8 @@
 """FEM: follow the perturbed leader with exponential perturbations.
 
-| family | selection | measured | update | output H |
-|---|---|---|---|---|
-| list of records | 1 signed query, even budget | no | s perturbed leaders by integer program | average (union) |
+| family | strategy | update | output H |
+|---|---|---|---|
+| list of records | select 1 signed query, even budget; no measurement | s perturbed leaders | average (union) |
 
 Each round selects one signed query by the exponential mechanism on the errors of the last round's records, and then
 draws s records, each the best response to all signed queries so far under a fresh perturbation of every value:
@@ -22,32 +22,33 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pointillist.algorithms.parameters import parameter
-from pointillist.errors import check
+from pointillist.algorithms.method import Method, Task
+from pointillist.algorithms.settings import setting
+from pointillist.checks import at_least, positive
 from pointillist.families.records import RecordList, Records
-from pointillist.framework import Algorithm, Average, Log
-from pointillist.privacy.schedule import EvenSchedule
+from pointillist.framework import Algorithm, Average, Log, Updated
 from pointillist.privacy.scores import SignedError
-from pointillist.queries.workload import Workload
-from pointillist.updates.oracle import Limits, best_response, solve_many, solver
+from pointillist.queries.candidates import Grouping
+from pointillist.solvers.integer_programs import Limits, best_response, solve_many, solver
+from pointillist.strategies import Rounds, SelectEvenly
 
-__all__ = ["Parameters", "PerturbedLeader", "build"]
+__all__ = ["METHOD", "PerturbedLeader", "Settings", "build"]
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """Hyper-parameters of FEM."""
+class Settings:
+    """Settings of FEM."""
 
-    rounds: int = parameter(50, "T, the number of rounds")
-    samples: int = parameter(50, "s, the records drawn per round")
-    sigma: float = parameter(1.0, "mean of the exponential perturbation")
-    solver: str = parameter("milp", "integer-program solver, 'milp' or 'maxsat'")
-    time_limit: float = parameter(10.0, "seconds for one integer program")
-    gap: float = parameter(0.0, "relative gap at which a solver may stop; 0 asks for a proof of optimality")
+    rounds: int = setting(50, "T, the number of rounds")
+    samples: int = setting(50, "s, the records drawn per round")
+    sigma: float = setting(1.0, "mean of the exponential perturbation")
+    solver: str = setting("milp", "integer-program solver, 'milp' or 'maxsat'")
+    time_limit: float = setting(10.0, "seconds for one integer program")
+    gap: float = setting(0.0, "relative gap at which a solver may stop; 0 asks for a proof of optimality")
 
     def __post_init__(self) -> None:
-        check(self.samples >= 1, "samples", self.samples, "must be at least 1", "give for example 50")
-        check(0 < self.sigma < np.inf, "sigma", self.sigma, "must be a finite number above 0", "give for example 1")
+        at_least("samples", self.samples, 1, 50)
+        positive("sigma", self.sigma)
 
 
 @dataclass(frozen=True)
@@ -63,28 +64,42 @@ class PerturbedLeader:
     def init(self, params: Records) -> None:
         return None
 
-    def __call__(self, rng: np.random.Generator, params: Records, memory: None, log: Log) -> tuple[Records, None]:
+    def __call__(self, rng: np.random.Generator, params: Records, memory: None, log: Log) -> Updated:
         drawn = Counter(pick for entry in log.rounds for pick in entry.picks)
-        sizes = self.family.domain.sizes
-        problems = [
-            best_response(log.workload, drawn, tuple(rng.exponential(self.sigma, size) for size in sizes))
+        domain = self.family.domain
+        programs = [
+            best_response(domain, drawn, tuple(rng.exponential(self.sigma, size) for size in domain.sizes))
             for _ in range(self.samples)
         ]
-        solutions = solve_many(self.solver, problems, self.limits)
-        log.notes[-1]["optimal"] = float(np.mean([solution.optimal for solution in solutions]))
-        return Records.even(np.array([solution.record for solution in solutions])), None
+        solutions = solve_many(self.solver, programs, self.limits)
+        optimal = float(np.mean([solution.optimal for solution in solutions]))
+        return Updated(Records.even(np.array([s.record for s in solutions])), None, {"optimal": optimal})
 
 
-def build(workload: Workload, parameters: Parameters) -> Algorithm[Records]:
+def build(task: Task, settings: Settings) -> Algorithm[Records]:
     """FEM as a choice of parts."""
-    family = RecordList(workload.domain)
-    solver(parameters.solver)  # refuses an unknown name
-    limits = Limits(parameters.time_limit, parameters.gap)
+    task.require_cells()
+    family = RecordList(task.domain)
+    solver(settings.solver)  # refuses an unknown name
+    limits = Limits(settings.time_limit, settings.gap)
+    rounds = Rounds(settings.rounds)
     return Algorithm(
         family=family,
-        schedule=EvenSchedule(parameters.rounds, measure=False),
-        rule=SignedError(),
-        repeat=True,
-        update=PerturbedLeader(family, parameters.samples, parameters.sigma, parameters.solver, limits),
+        strategy=SelectEvenly(task.candidates, SignedError(), rounds, measure=False, repeat=True),
+        update=PerturbedLeader(family, settings.samples, settings.sigma, settings.solver, limits),
         output=Average(),
     )
+
+
+METHOD = Method(
+    name="fem",
+    family="list of records",
+    strategy="select 1 signed query per round, even budget; measure nothing",
+    update="s perturbed-leader records by integer program",
+    output="average (union)",
+    settings=Settings,
+    build=build,
+    groupings=(Grouping.QUERY,),
+    fits=RecordList.fits,
+    memory=RecordList.memory,
+)

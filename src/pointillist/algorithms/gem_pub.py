@@ -1,8 +1,8 @@
 """GEMPub: GEM whose network is first trained on the answers of a public table.
 
-| family | selection | measured | update | output H |
-|---|---|---|---|---|
-| generator network, pretrained on public answers | as GEM | yes | as GEM | as GEM |
+| family | strategy | update | output H |
+|---|---|---|---|
+| generator network, pretrained on public answers | as GEM | as GEM | as GEM |
 
 The algorithm is :mod:`pointillist.algorithms.gem`; only the start differs. Before anything is spent, the network
 minimises the mean squared difference to the public answers q(D'), over the cells of every marginal whose attributes
@@ -19,53 +19,52 @@ it depends on: a sweep over epsilons and seeds pretrains once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from pointillist.algorithms import gem
-from pointillist.algorithms.parameters import parameter
-from pointillist.data.public import PublicTable
-from pointillist.errors import check
-from pointillist.families.relaxed import Params, Relaxed
+from pointillist.algorithms.method import Public, Task
+from pointillist.algorithms.settings import setting
+from pointillist.checks import at_least, not_negative, positive
+from pointillist.families.relaxed import Params
 from pointillist.framework import Algorithm
-from pointillist.queries.workload import Workload
-from pointillist.updates.descent import Settings
-from pointillist.updates.pretraining import Pretraining
+from pointillist.starts.pretraining import Pretraining
+from pointillist.updates.descent import Recipe
+from pointillist.updates.losses import Adam, SquaredError
 
-__all__ = ["Parameters", "build", "revive"]
+__all__ = ["METHOD", "Settings", "build"]
 
 
 @dataclass(frozen=True)
-class Parameters(gem.Parameters):
-    """Hyper-parameters of GEMPub: those of GEM and of the pretraining."""
+class Settings(gem.Settings):
+    """Settings of GEMPub: those of GEM and of the pretraining."""
 
-    pretrain_steps: int = parameter(1000, "most steps of the pretraining")
-    pretrain_rate: float = parameter(0.001, "step of Adam in the pretraining; falls to 0 by a cosine")
-    pretrain_tolerance: float = parameter(0.2, "end it at this loss, in units of the public table's sampling noise")
+    pretrain_steps: int = setting(1000, "most steps of the pretraining")
+    pretrain_rate: float = setting(0.001, "step of Adam in the pretraining; falls to 0 by a cosine")
+    pretrain_tolerance: float = setting(0.2, "end it at this loss, in units of the public table's sampling noise")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(self.pretrain_steps >= 1, "pretrain_steps", self.pretrain_steps, "must be at least 1", "give 1000")
-        good = 0 < self.pretrain_rate < np.inf
-        check(good, "pretrain_rate", self.pretrain_rate, "must be a finite number above 0", "give 0.001")
-        good = 0 <= self.pretrain_tolerance < np.inf
-        check(good, "pretrain_tolerance", self.pretrain_tolerance, "must be a finite number, 0 or more", "give 0.2")
+        at_least("pretrain_steps", self.pretrain_steps, 1, 1000)
+        positive("pretrain_rate", self.pretrain_rate, 0.001)
+        not_negative("pretrain_tolerance", self.pretrain_tolerance, "give 0.2")
 
 
-def build(workload: Workload, parameters: Parameters, public: PublicTable) -> Algorithm[Params]:
+def build(task: Task, settings: Settings) -> Algorithm[Params]:
     """GEMPub as a choice of parts."""
-    covered = Workload(workload.domain, public.require_covered(workload.marginals))
-    settings = Settings(
-        steps=parameters.pretrain_steps,
-        learning_rate=parameters.pretrain_rate,
-        cosine=True,
-        tolerance=parameters.pretrain_tolerance,
-    )
-    return gem.build(workload, parameters, lambda family: Pretraining(family, covered, public, settings))
+    public = task.require_public()
+    public.require_covered(task.workload.scopes)
+    covered = tuple(queries for queries in task.workload.queries if public.covered([queries.scope]))
+    adam = Adam(settings.pretrain_steps, settings.pretrain_rate, cosine=True)
+    recipe = Recipe(adam, SquaredError(settings.pretrain_tolerance))
+    return gem.build(task, settings, lambda family: Pretraining(family, covered, public, recipe))
 
 
-def revive(workload: Workload, parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> Relaxed:
-    """The family of a saved model."""
-    return gem.family_of(workload, parameters)
+METHOD = replace(
+    gem.METHOD,
+    name="gem_pub",
+    family="generator network, pretrained on public answers (free)",
+    update="as gem",
+    settings=Settings,
+    build=build,
+    public=Public.NEEDED,
+)

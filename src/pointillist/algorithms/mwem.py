@@ -1,8 +1,8 @@
 """MWEM: multiplicative weights with the exponential mechanism.
 
-| family | selection | measured | update | output H |
-|---|---|---|---|---|
-| histogram over the whole domain | 1 per round, even budget | yes | multiplicative weights | last or average |
+| family | strategy | update | output H |
+|---|---|---|---|
+| histogram of the domain | select 1 and measure it, even budget | multiplicative weights | last or average |
 
 The loss is the entropy-regularised linear one; its minimiser is the exponentially weighted distribution
 
@@ -22,15 +22,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pointillist.algorithms.parameters import parameter
-from pointillist.errors import check, nearest
+from pointillist.algorithms.method import Method, Task
+from pointillist.algorithms.settings import setting
+from pointillist.checks import one_of, positive
+from pointillist.data.neighbours import Relation
 from pointillist.families.histogram import Histogram, Weights, normalise
-from pointillist.framework import Algorithm, Average, Last, Log, Measurement
-from pointillist.privacy.schedule import EvenSchedule
+from pointillist.framework import Algorithm, Average, Last, Log, Updated
 from pointillist.privacy.scores import MaxError
-from pointillist.queries.workload import Grouping, Workload
+from pointillist.queries.candidates import Grouping
+from pointillist.queries.measurement import Measurement
+from pointillist.strategies import Rounds, SelectEvenly
 
-__all__ = ["Parameters", "build"]
+__all__ = ["METHOD", "MultiplicativeWeights", "Settings", "build"]
 
 
 STEEPEST = 20.0
@@ -42,32 +45,25 @@ Fixed on 15 columns of acs-oh."""
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """Hyper-parameters of MWEM."""
+class Settings:
+    """Settings of MWEM."""
 
-    rounds: int | None = parameter(
+    rounds: int | None = setting(
         None,
         "T, the number of rounds; by default 150 by query, n sqrt(rho) / 125 by marginal, at least 50 and at most 7 d, "
         "or the number of groups",
     )
-    alpha: float = parameter(0.5, "weight of selecting against measuring, in (0, 1)")
-    past: bool = parameter(True, "apply past measurements again")
-    repeat: bool = parameter(False, "let a group be selected again")
-    prior: bool = parameter(True, "by query: prefer queries with a large estimate (the paper: false)")
-    eta: float | None = parameter(None, "step of the multiplicative update; by default 0.5 by query, 2 by marginal")
-    output: str = parameter("last", "'last' iterate or 'average' of all")
+    alpha: float = setting(0.5, "weight of selecting against measuring, in (0, 1)")
+    past: bool = setting(True, "apply past measurements again")
+    repeat: bool = setting(False, "let a group be selected again")
+    prior: bool = setting(True, "by query: prefer queries with a large estimate (the paper: false)")
+    eta: float | None = setting(None, "step of the multiplicative update; by default 0.5 by query, 2 by marginal")
+    output: str = setting("last", "'last' iterate or 'average' of all")
 
     def __post_init__(self) -> None:
-        known = ("last", "average")
-        check(
-            self.output in known,
-            "output",
-            self.output,
-            f"must be one of {known}",
-            nearest(self.output, known),
-        )
-        good = self.eta is None or 0 < self.eta < np.inf
-        check(good, "eta", self.eta, "must be a finite number above 0", "give for example 0.5")
+        one_of("output", self.output, ("last", "average"))
+        if self.eta is not None:
+            positive("eta", self.eta, 0.5)
 
 
 @dataclass(frozen=True)
@@ -81,42 +77,65 @@ class MultiplicativeWeights:
     def init(self, params: np.ndarray) -> None:
         return None
 
-    def __call__(self, rng: np.random.Generator, params: np.ndarray, memory: None, log: Log) -> tuple[np.ndarray, None]:
-        family, workload = self.family, log.workload
+    def __call__(self, rng: np.random.Generator, params: np.ndarray, memory: None, log: Log) -> Updated:
+        family = self.family
         *earlier, newest = log.measurements
         mass = float(params.sum(dtype=np.float64))
         again: list[Measurement] = []
         if self.past and earlier:
-            sums = family.group_sums(params, workload, [m.group for m in (*earlier, newest)])
-            errors = [np.abs(log.fractions(m) - s / mass).max() for m, s in zip((*earlier, newest), sums, strict=True)]
+            every = (*earlier, newest)
+            sums = family.sums(params, [m.queries for m in every])
+            errors = [np.abs(m.fractions(log.total) - s / mass).max() for m, s in zip(every, sums, strict=True)]
             again = [m for m, error in zip(earlier, errors, strict=False) if error >= errors[-1] / 2]
         for measurement in (newest, *(again[i] for i in rng.permutation(len(again)))):
-            (cells,) = family.group_sums(params, workload, [measurement.group])
-            errors_now = log.fractions(measurement) - cells / mass
-            factors = np.exp(np.clip(self.eta * errors_now, -STEEPEST, STEEPEST))
-            family.scale_group(params, workload, measurement.group, factors)
-            mass += float(cells @ (factors - 1))
+            mass = self.step(params, mass, measurement, log.total)
         normalise(params)
-        return params, None
+        return Updated(params, None, {})
+
+    def step(self, params: np.ndarray, mass: float, measurement: Measurement, total: int) -> float:
+        """One multiplicative step on a measurement, in place; returns the new sum of the weights.
+
+        Where a record satisfies several of the queries, up to m of them, the step of each is eta / m.
+        """
+        queries = measurement.queries
+        (cells,) = self.family.sums(params, [queries])
+        overlap = max(1, queries.sensitivity(Relation.ADD_REMOVE).l1)
+        errors = measurement.fractions(total) - cells / mass
+        factors = np.exp(np.clip(self.eta * errors, -STEEPEST, STEEPEST) / overlap)
+        self.family.scale(params, queries, factors)
+        return mass + float(cells @ (factors - 1)) if overlap == 1 else float(params.sum(dtype=np.float64))
 
 
 def build(
-    workload: Workload, parameters: Parameters, family: Weights | None = None, schedule: EvenSchedule | None = None
+    task: Task, settings: Settings, family: Weights | None = None, rounds: Rounds | None = None
 ) -> Algorithm[np.ndarray]:
-    """MWEM as a choice of parts; with other weights and another schedule, for the variant on public data."""
-    family = Histogram(workload.domain) if family is None else family
-    by_query = workload.grouping is Grouping.QUERY
-    eta = parameters.eta
-    least = 150 if by_query else LEAST_ROUNDS
-    most = least if by_query else ROUNDS_PER_ATTRIBUTE * len(workload.domain)
+    """MWEM as a choice of parts; with other weights and rounds, for the variant on public data."""
+    family = Histogram(task.domain) if family is None else family
+    candidates, eta = task.candidates, settings.eta
+    if rounds is None:
+        least = 150 if task.by_query else LEAST_ROUNDS
+        most = least if task.by_query else ROUNDS_PER_ATTRIBUTE * len(task.domain)
+        rounds = Rounds.of(settings.rounds, least, most, len(candidates), UNIT)
     if eta is None:  # the errors of a whole marginal are spread over its cells, so they are smaller
-        eta = 0.5 if by_query else 2.0
+        eta = 0.5 if task.by_query else 2.0
+    rule = MaxError(base_measure=settings.prior and task.by_query)
     return Algorithm(
         family=family,
-        schedule=schedule
-        or EvenSchedule.of(parameters.rounds, least, most, workload.groups, UNIT, alpha=parameters.alpha),
-        rule=MaxError(parameters.prior),
-        repeat=parameters.repeat,
-        update=MultiplicativeWeights(family, eta, parameters.past),
-        output=Last() if parameters.output == "last" else Average(),
+        strategy=SelectEvenly(candidates, rule, rounds, alpha=settings.alpha, repeat=settings.repeat),
+        update=MultiplicativeWeights(family, eta, settings.past),
+        output=Last() if settings.output == "last" else Average(),
     )
+
+
+METHOD = Method(
+    name="mwem",
+    family="histogram over the whole domain",
+    strategy="select 1 per round and measure it, even budget",
+    update="multiplicative weights, past measurements re-used (option: not)",
+    output="last (option: average)",
+    settings=Settings,
+    build=build,
+    groupings=(Grouping.MARGINAL, Grouping.QUERY),
+    fits=Histogram.fits,
+    memory=Histogram.memory,
+)

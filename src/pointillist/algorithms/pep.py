@@ -1,8 +1,8 @@
 """PEP: private entropy projection.
 
-| family | selection | measured | update | output H |
-|---|---|---|---|---|
-| histogram over the whole domain | 1 per round, even budget | yes | entropy projections | last |
+| family | strategy | update | output H |
+|---|---|---|---|
+| histogram over the whole domain | select 1 per round and measure it, even budget | entropy projections | last |
 
 Of all distributions that agree with the measurements up to gamma, the one of largest entropy is
 D(x) ∝ exp(sum_i lambda_i q_i(x)), where lambda minimises the dual loss
@@ -22,7 +22,7 @@ and for a whole marginal the weight of each cell c by b_c / q_c (iterative propo
 gamma is the share ``slack`` of sigma sqrt(2 ln m), about the largest of the noises of m cells (at least 2): D need not
 follow what is noise. A round makes at most min(T_max, 2 t) projections, from the current distribution on, and stops
 when every past error is at most gamma. A group whose projection leaves nine tenths of its error (where no record that
-satisfies it has weight, as may be on public records) is left alone for the rest of the round.
+satisfies it has weight, as can happen on public records) is skipped for the rest of the round.
 After a step on a single query only the past answers that share records with it are computed again.
 """
 
@@ -34,21 +34,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pointillist.algorithms.parameters import parameter
-from pointillist.errors import check
+from pointillist.algorithms.method import Method, Task
+from pointillist.algorithms.settings import setting
+from pointillist.checks import at_least, not_negative
 from pointillist.families.histogram import Histogram, Weights, normalise
-from pointillist.framework import Algorithm, Last, Log, Measurement
-from pointillist.privacy.schedule import EvenSchedule
+from pointillist.framework import Algorithm, Last, Log, Updated
 from pointillist.privacy.scores import MaxError
-from pointillist.queries.workload import Grouping, Workload
+from pointillist.queries.candidates import Grouping
+from pointillist.queries.measurement import Measurement
+from pointillist.strategies import Rounds, SelectEvenly
 
-__all__ = ["EntropyProjection", "Parameters", "build"]
+__all__ = ["METHOD", "EntropyProjection", "Settings", "build"]
 
 EDGE = 1e-6
 CLOSE = 1e-9
 """An error beyond the tolerance by less than this is rounding."""
 PROGRESS = 0.9
-"""A projection that leaves more than this share of the error beyond the tolerance changed nothing to speak of."""
+"""A projection that leaves more than this share of the error beyond the tolerance changed nothing that matters."""
 MOST_MASS = 1e6
 """Measurements that contradict each other may blow the weights up: beyond this, or below its inverse, they are made to
 sum to 1 within a round, too."""
@@ -65,28 +67,28 @@ little difference. Fixed on adult-reduced and on 15 columns of acs-oh, at epsilo
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """Hyper-parameters of PEP."""
+class Settings:
+    """Settings of PEP."""
 
-    rounds: int | None = parameter(
+    rounds: int | None = setting(
         None,
         "T, the number of rounds; by default 50 by query, n sqrt(rho) / 250 by marginal, at least 20 and at most 3 d, "
         "or the number of groups",
     )
-    alpha: float = parameter(0.5, "weight of selecting against measuring, in (0, 1)")
-    slack: float | None = parameter(
+    alpha: float = setting(0.5, "weight of selecting against measuring, in (0, 1)")
+    slack: float | None = setting(
         None,
         "gamma, the error up to which a measurement counts as met, as a share of about the largest noise of its cells; "
         "by default 0 by query, 0.3 by marginal",
     )
-    t_max: int = parameter(25, "T_max, the largest number of projections in a round")
-    repeat: bool = parameter(False, "let a group be selected again")
-    prior: bool = parameter(True, "by query: prefer queries with a large estimate (the paper: false)")
+    t_max: int = setting(25, "T_max, the largest number of projections in a round")
+    repeat: bool = setting(False, "let a group be selected again")
+    prior: bool = setting(True, "by query: prefer queries with a large estimate (the paper: false)")
 
     def __post_init__(self) -> None:
-        good = self.slack is None or 0 <= self.slack < np.inf
-        check(good, "slack", self.slack, "must be a finite number of at least 0", "give 0, as the paper does")
-        check(self.t_max >= 1, "t_max", self.t_max, "must be at least 1", "give 25, as the paper does")
+        if self.slack is not None:
+            not_negative("slack", self.slack, "give 0, as the paper does")
+        at_least("t_max", self.t_max, 1, 25)
 
 
 @dataclass(frozen=True)
@@ -100,11 +102,11 @@ class EntropyProjection:
     def init(self, params: np.ndarray) -> None:
         return None
 
-    def __call__(self, rng: np.random.Generator, params: np.ndarray, memory: None, log: Log) -> tuple[np.ndarray, None]:
-        groups = [m.group for m in log.measurements]
-        targets = [self.target(log.feasible(m), log.workload.grouping) for m in log.measurements]
+    def __call__(self, rng: np.random.Generator, params: np.ndarray, memory: None, log: Log) -> Updated:
+        asked = [m.queries for m in log.measurements]
+        targets = [self.target(m, log.total) for m in log.measurements]
         gammas = [self.slack * largest_noise(m) / log.total for m in log.measurements]
-        sums = self.family.group_sums(params, log.workload, groups)
+        sums = self.family.sums(params, asked)
         mass = float(params.sum(dtype=np.float64))
 
         def beyond(i: int) -> float:
@@ -113,26 +115,25 @@ class EntropyProjection:
         steps = 0
         stuck: set[int] = set()
         for _ in range(min(self.t_max, 2 * len(log.rounds))):
-            errors = [0.0 if i in stuck else beyond(i) for i in range(len(groups))]
+            errors = [0.0 if i in stuck else beyond(i) for i in range(len(asked))]
             worst = int(np.argmax(errors))
             if errors[worst] <= CLOSE:
                 break
             factors = self.factors(targets[worst], sums[worst] / mass, gammas[worst])
-            mass = self.family.rescale(params, log.workload, groups, worst, factors, sums, mass)
+            mass = self.family.rescale(params, asked, worst, factors, sums, mass)
             if not 1 / MOST_MASS < mass < MOST_MASS:
                 normalise(params)
-                sums[:], mass = self.family.group_sums(params, log.workload, groups), 1.0
+                sums[:], mass = self.family.sums(params, asked), 1.0
             if beyond(worst) > max(PROGRESS * errors[worst], EDGE):
                 stuck.add(worst)
             steps += 1
-        log.notes[-1]["projections"] = steps
         normalise(params)
-        return params, None
+        return Updated(params, None, {"projections": float(steps)})
 
-    def target(self, a: np.ndarray, grouping: Grouping) -> np.ndarray:
+    def target(self, measurement: Measurement, total: int) -> np.ndarray:
         """A measurement as a point inside the simplex: what a projection can reach."""
-        inside: np.ndarray = np.clip(a, EDGE, 1 - EDGE)
-        return inside if grouping is Grouping.QUERY else inside / inside.sum()
+        inside: np.ndarray = np.clip(measurement.feasible(total), EDGE, 1 - EDGE)
+        return inside / inside.sum() if measurement.queries.partition else inside
 
     def factors(self, a: np.ndarray, q: np.ndarray, gamma: float) -> np.ndarray:
         """exp(-lambda) for a single query, b_c / q_c for the cells of a marginal."""
@@ -157,21 +158,39 @@ def largest_noise(measurement: Measurement) -> float:
 
 
 def build(
-    workload: Workload, parameters: Parameters, family: Weights | None = None, schedule: EvenSchedule | None = None,
+    task: Task,
+    settings: Settings,
+    family: Weights | None = None,
+    rounds: Rounds | None = None,
     slacks: Mapping[Grouping, float] = SLACK,
-) -> Algorithm[np.ndarray]:  # fmt: skip
-    """PEP as a choice of parts; with other weights and another schedule, for the variant on public data."""
-    family = Histogram(workload.domain) if family is None else family
-    slack = slacks[workload.grouping] if parameters.slack is None else parameters.slack
-    by_query = workload.grouping is Grouping.QUERY
-    least = 50 if by_query else LEAST_ROUNDS
-    most = least if by_query else ROUNDS_PER_ATTRIBUTE * len(workload.domain)
+) -> Algorithm[np.ndarray]:
+    """PEP as a choice of parts; with other weights, rounds and tolerances, for the variant on public data."""
+    task.require_disjoint()
+    family = Histogram(task.domain) if family is None else family
+    slack = slacks[task.grouping] if settings.slack is None else settings.slack
+    candidates = task.candidates
+    if rounds is None:
+        least = 50 if task.by_query else LEAST_ROUNDS
+        most = least if task.by_query else ROUNDS_PER_ATTRIBUTE * len(task.domain)
+        rounds = Rounds.of(settings.rounds, least, most, len(candidates), UNIT)
+    rule = MaxError(base_measure=settings.prior and task.by_query)
     return Algorithm(
         family=family,
-        schedule=schedule
-        or EvenSchedule.of(parameters.rounds, least, most, workload.groups, UNIT, alpha=parameters.alpha),
-        rule=MaxError(parameters.prior),
-        repeat=parameters.repeat,
-        update=EntropyProjection(family, slack, parameters.t_max),
+        strategy=SelectEvenly(candidates, rule, rounds, alpha=settings.alpha, repeat=settings.repeat),
+        update=EntropyProjection(family, slack, settings.t_max),
         output=Last(),
     )
+
+
+METHOD = Method(
+    name="pep",
+    family="histogram over the whole domain",
+    strategy="select 1 per round and measure it, even budget",
+    update="entropy projection onto the worst past constraint, repeated",
+    output="last",
+    settings=Settings,
+    build=build,
+    groupings=(Grouping.MARGINAL, Grouping.QUERY),
+    fits=Histogram.fits,
+    memory=Histogram.memory,
+)

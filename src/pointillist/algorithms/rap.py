@@ -1,8 +1,8 @@
 """RAP: relaxed adaptive projection, with clipped rows.
 
-| family | selection | measured | update | output H |
-|---|---|---|---|---|
-| relaxed rows, clipped to [-1, 1] | K per round, even budget | yes | gradient descent, squared error | last |
+| family | strategy | update | output H |
+|---|---|---|---|
+| relaxed rows, clipped to [-1, 1] | select K and measure them, even budget | descent, squared error | last |
 
 The synthetic table is a matrix M of n' rows in the one-hot space, each entry clipped to [-1, 1]; a query is the
 product of its columns, averaged over the rows. Each round minimises
@@ -10,8 +10,8 @@ product of its columns, averaged over the rows. Each round minimises
     L(M) = sum_i (q_i(M) - a_i)^2
 
 over all measurements so far by Adam, until the loss stops falling (by marginal: the mean over the measured cells, in
-noise variances, until it is 1). Nothing ties the columns of an attribute
-together, so what is not measured stays wrong: RAP-softmax, the same with a softmax per attribute, is far better.
+noise variances, until it is 1). Nothing links the columns of an attribute, so what is not measured stays wrong:
+RAP-softmax, the same with a softmax per attribute, is far better.
 
 Aydore et al., Differentially Private Query Release Through Adaptive Projection, 2021.
 """
@@ -20,16 +20,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pointillist.algorithms.parameters import parameter
+from pointillist.algorithms.method import Method, Task
+from pointillist.algorithms.settings import setting
+from pointillist.checks import at_least
 from pointillist.families.relaxed import Model, Params, Relaxed
 from pointillist.families.rows import ClippedRows
 from pointillist.framework import Algorithm, Last
-from pointillist.privacy.schedule import EvenSchedule
 from pointillist.privacy.scores import MaxError
-from pointillist.queries.workload import Grouping, Workload
-from pointillist.updates.descent import Descent, Settings
+from pointillist.queries.candidates import Grouping
+from pointillist.strategies import Rounds, SelectEvenly
+from pointillist.updates.descent import Descent, Recipe
+from pointillist.updates.losses import Adam, BestOf, SquaredError, WhenMet
 
-__all__ = ["Parameters", "build", "projection"]
+__all__ = ["METHOD", "Settings", "build", "projection"]
 
 LEAST_ROUNDS, ROUNDS_PER_ATTRIBUTE, UNIT = 10, 2, 50.0
 """By marginal T = n sqrt(rho) / 50, but at least 10 and at most 2 for every attribute: wide tables have more to learn,
@@ -38,51 +41,66 @@ and with little budget more measurements are only more noise. Fixed on adult-red
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """Hyper-parameters of RAP."""
+class Settings:
+    """Settings of RAP."""
 
-    rounds: int | None = parameter(
+    rounds: int | None = setting(
         None,
         "T, the number of rounds; by default 10 by query, n sqrt(rho) / 50 by marginal, at least 10 and at most 2 d, "
         "or fewer if the groups run out",
     )
-    picks: int | None = parameter(None, "K, the groups selected per round; by default 10 by query, 2 by marginal")
-    alpha: float = parameter(0.5, "weight of selecting against measuring, in (0, 1)")
-    rows: int = parameter(1000, "n', the rows of the relaxed table")
-    learning_rate: float = parameter(0.001, "step of Adam")
-    t_max: int = parameter(5000, "largest number of steps in a round")
-    patience: int = parameter(5, "end a round after so many steps without a smaller loss; 0: never")
-    tolerance: float | None = parameter(None, "end a round at this loss; by default 1e-8 by query, 1 by marginal")
-    prior: bool = parameter(True, "by query: prefer queries with a large estimate (the paper: false)")
+    picks: int | None = setting(None, "K, the groups selected per round; by default 10 by query, 2 by marginal")
+    alpha: float = setting(0.5, "weight of selecting against measuring, in (0, 1)")
+    rows: int = setting(1000, "n', the rows of the relaxed table")
+    learning_rate: float = setting(0.001, "step of Adam")
+    t_max: int = setting(5000, "largest number of steps in a round")
+    patience: int = setting(5, "end a round after this number of steps without a smaller loss; 0: never")
+    tolerance: float | None = setting(None, "end a round at this loss; by default 1e-8 by query, 1 by marginal")
+    prior: bool = setting(True, "by query: prefer queries with a large estimate (the paper: false)")
+
+    def __post_init__(self) -> None:
+        at_least("patience", self.patience, 0)
 
 
-def build(workload: Workload, parameters: Parameters) -> Algorithm[Params]:
+def build(task: Task, settings: Settings) -> Algorithm[Params]:
     """RAP as a choice of parts."""
-    return projection(workload, ClippedRows(workload.domain, parameters.rows), parameters)
+    return projection(task, ClippedRows(task.domain, settings.rows), settings)
 
 
-def projection(workload: Workload, model: Model, parameters: Parameters) -> Algorithm[Params]:
+def projection(task: Task, model: Model, settings: Settings) -> Algorithm[Params]:
     """Adaptive projection onto the rows of a model: RAP's parts, shared with RAP-softmax."""
-    family = Relaxed(model)
-    by_query = workload.grouping is Grouping.QUERY
-    picks, rounds, tolerance = parameters.picks, parameters.rounds, parameters.tolerance
+    family, candidates = Relaxed(model), task.candidates
+    picks, tolerance = settings.picks, settings.tolerance
     if picks is None:
-        picks = min(10 if by_query else 2, workload.groups)
-    most = LEAST_ROUNDS if by_query else ROUNDS_PER_ATTRIBUTE * len(workload.domain)
-    schedule = EvenSchedule.of(rounds, LEAST_ROUNDS, most, workload.groups, UNIT, picks, parameters.alpha)
+        picks = min(10 if task.by_query else 2, len(candidates))
     if tolerance is None:
-        tolerance = 1e-8 if by_query else 1.0
-    settings = Settings(
-        steps=parameters.t_max,
-        learning_rate=parameters.learning_rate,
-        patience=parameters.patience,
-        tolerance=tolerance,
+        tolerance = 1e-8 if task.by_query else 1.0
+    most = LEAST_ROUNDS if task.by_query else ROUNDS_PER_ATTRIBUTE * len(task.domain)
+    rounds = Rounds.of(settings.rounds, LEAST_ROUNDS, most, len(candidates), UNIT, picks)
+    rule = MaxError(base_measure=settings.prior and task.by_query)
+    recipe = Recipe(
+        optimizer=Adam(settings.t_max, settings.learning_rate),
+        loss=SquaredError(tolerance),
+        stopping=BestOf(settings.patience) if settings.patience else WhenMet(),
     )
     return Algorithm(
         family=family,
-        schedule=schedule,
-        rule=MaxError(parameters.prior),
-        repeat=False,
-        update=Descent(family, workload, settings),
+        strategy=SelectEvenly(candidates, rule, rounds, picks, settings.alpha),
+        update=Descent(family, candidates, recipe),
         output=Last(),
     )
+
+
+METHOD = Method(
+    name="rap",
+    family="relaxed rows, clipped to [-1, 1]",
+    strategy="select K per round and measure them, even budget",
+    update="gradient descent, squared error",
+    output="last",
+    settings=Settings,
+    build=build,
+    groupings=(Grouping.MARGINAL, Grouping.QUERY),
+    fits=Relaxed.fits,
+    memory=Relaxed.memory,
+    consistent=False,
+)

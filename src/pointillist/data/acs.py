@@ -1,9 +1,9 @@
-"""ACS-2024: the American Community Survey's public-use microdata, one-year files of 2024, made categorical.
+"""ACS-2024: the public-use microdata of the American Community Survey, one-year files of 2024.
 
-A person file is joined with its household file; identifiers, weights and geography are dropped. Every value
-list and bin edge is written down below: the survey's codes, or round numbers. Loading reads none off the
-data, so every state has the same domain. An empty cell means "not applicable" (too young for the question, or
-not in a housing unit) and is a value of its own.
+A person file is joined with its household file. Identifiers, weights and geography are dropped. Every value
+list and bin edge is given below: the survey's codes, or round numbers. None is taken from the data, so every
+state has the same domain. An empty cell means "not applicable" (too young for the question, or not in a
+housing unit) and is a value of its own.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pointillist.checks import check
 from pointillist.data.schema import Categorical, Column, Numeric, Schema
 from pointillist.data.table import Table
-from pointillist.errors import InputError, Shown, check
+from pointillist.errors import InputError, Shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,19 +25,25 @@ if TYPE_CHECKING:
 __all__ = ["ATTRIBUTES", "HOUSEHOLD", "NAMES", "PERSON", "SHARED", "Attribute", "acs_schema", "acs_table"]
 
 Codes = int | tuple[int, int] | list[int | tuple[int, int]]
-"""Codes of the code book: one, a range with both ends, or several of these."""
+"""Codes of the code book: a code, an inclusive range of codes, or a list of these."""
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """A column of the survey: what it means, the column it becomes, and the survey's codes of each value."""
+    """A column of the survey.
+
+    Args:
+        meaning: What the column means.
+        column: The column of the schema.
+        codes: The survey's codes for each value of a categorical column.
+    """
 
     meaning: str
     column: Column
     codes: tuple[Codes, ...] = ()
 
     def encode(self, array: pa.Array) -> np.ndarray:
-        """Codes ``0 .. size - 1``; a code that the code book does not have is refused."""
+        """Return the code ``0 .. size - 1`` of each cell; refuse survey codes that are not in the code book."""
         if not self.codes:
             return self.column.encode(array)
         nulls = array.is_null().to_numpy(zero_copy_only=False)
@@ -47,12 +54,12 @@ class Attribute:
         strange = np.flatnonzero(place < 0)
         if strange.size:
             value = Shown("an empty cell") if nulls[strange[0]] else int(raw[strange[0]])
-            rule, hint = "must only hold codes of the 2024 code book", "check that the file is of that year"
+            rule, hint = "must only hold codes of the 2024 code book", "check that the file is from that year"
             raise InputError(f"column {self.column.name!r}", value, rule, hint)
         return place
 
     def _lookup(self) -> np.ndarray:
-        """The value's position by survey code, -1 where there is none."""
+        """Return the position of the value for each survey code, -1 if there is none."""
         spans = [
             (position, *(span if isinstance(span, tuple) else (span, span)))
             for position, codes in enumerate(self.codes)
@@ -65,12 +72,12 @@ class Attribute:
 
 
 def _listed(name: str, meaning: str, *values: str, **options: Any) -> Attribute:
-    """Values with the survey's codes 1, 2, 3, ..."""
+    """Return a categorical column whose values have the survey's codes 1, 2, 3, ..."""
     return Attribute(meaning, Categorical(name, values, **options), tuple(range(1, len(values) + 1)))
 
 
 def _grouped(name: str, meaning: str, groups: dict[str, Codes], **options: Any) -> Attribute:
-    """Values that stand for one or more of the survey's codes."""
+    """Return a categorical column whose values stand for one or more of the survey's codes."""
     return Attribute(meaning, Categorical(name, tuple(groups), **options), tuple(groups.values()))
 
 
@@ -227,22 +234,22 @@ HOUSEHOLD: tuple[Attribute, ...] = (
              "8 or more": (8, 20)}, ordered=True, missing=True),
     _listed("TYPEHUGQ", "kind of unit", "housing unit", "institution", "other group quarters"),
 )
-"""Columns of the household file; all but the last and NP are empty for people in group quarters."""
+"""Columns of the household file. All except NP and TYPEHUGQ are empty for people in group quarters."""
 # fmt: on
 
 ATTRIBUTES = {attribute.column.name: attribute for attribute in (*PERSON, *HOUSEHOLD)}
 NAMES = tuple(ATTRIBUTES)
 SHARED = ("AGEP", "SEX", "RAC1P", "HISP", "CIT", "SCHL", "DIS", *(h.column.name for h in HOUSEHOLD))
-"""The columns that every state's files have, the short person file of California included."""
+"""The columns that the files of every state have, including the short person file of California."""
 
 
 def acs_schema(names: Sequence[str] = NAMES) -> Schema:
-    """The schema over ``names``: the same for every state."""
+    """Return the schema of the columns ``names``. It is the same for every state."""
     return Schema(tuple(ATTRIBUTES[name].column for name in names))
 
 
 def acs_table(person: pa.Table, household: pa.Table, names: Sequence[str] = NAMES) -> Table:
-    """Every person with the columns of their household, in the order of the person file."""
+    """Return every person with the columns of their household, in the order of the person file."""
     import pyarrow.compute as pc
 
     own = {attribute.column.name for attribute in PERSON}
@@ -250,13 +257,12 @@ def acs_table(person: pa.Table, household: pa.Table, names: Sequence[str] = NAME
     of_household = [name for name in ("SERIALNO", *names) if name not in own]
     absent = [name for name in of_person if name not in person.column_names]
     absent += [name for name in of_household if name not in household.column_names]
-    check(not absent, "ACS files", absent, "must have every column of the schema (these are absent)",
-          "take the person and household files of the 2024 one-year survey")  # fmt: skip
+    rule, hint = "must have every column of the schema (these are absent)", "use the one-year files of 2024"
+    check(not absent, "ACS files", absent, rule, hint)
     person, household = person.combine_chunks(), household.combine_chunks()
     home = pc.index_in(person.column("SERIALNO"), value_set=household.column("SERIALNO"))
-    alone = home.null_count
-    check(alone == 0, "ACS files", alone, "must have a household for every person (this many have none)",
-          "take both files from the same state and year")  # fmt: skip
+    rule, hint = "must have a household for every person", "use the files of one state and year"
+    check(home.null_count == 0, "ACS files", Shown(f"{home.null_count:,} without one"), rule, hint)
     homes = household.take(home)
     columns = ((person if name in own else homes).column(name).combine_chunks() for name in names)
     codes = (ATTRIBUTES[name].encode(column) for name, column in zip(names, columns, strict=True))

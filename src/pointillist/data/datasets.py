@@ -1,7 +1,7 @@
 """The named datasets: ADULT, ADULT*, LOANS and ACS-2024 from a folder of files, and the demo from code.
 
-The folder is named by the environment variable ``POINTILLIST_DATA``; ``docs/datasets.md`` says what lies in
-it. None of these files is part of the package.
+The environment variable ``POINTILLIST_DATA`` names the folder; ``docs/datasets.md`` lists the files in it. They are
+not part of the package.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pointillist.checks import check, one_of
 from pointillist.data.acs import NAMES as ACS_NAMES
 from pointillist.data.acs import SHARED, acs_table
 from pointillist.data.demo import demo_table
 from pointillist.data.schema import Categorical, Schema
 from pointillist.data.table import Table, read_file
-from pointillist.errors import InputError, Shown, check, nearest
+from pointillist.errors import InputError, Shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,27 +46,25 @@ ADULT_ROWS = 48_813
 
 
 def load(name: str) -> Table:
-    """The dataset called ``name``, see :func:`describe`."""
-    if name not in DATASETS:
-        raise InputError("dataset", name, "must be the name of a dataset", nearest(name, NAMES))
-    return DATASETS[name][1]()
+    """Load the dataset ``name``; :func:`describe` lists them all."""
+    return DATASETS[one_of("dataset", name, NAMES, "must be the name of a dataset")][1]()
 
 
 def is_dataset(name: str) -> bool:
-    """Whether ``name`` is the name of a dataset; its files need not be there."""
+    """Return whether ``name`` is the name of a dataset, even if its files are not there."""
     return name in DATASETS
 
 
 def describe() -> list[tuple[str, str]]:
-    """Every dataset with a line about it."""
+    """Return the name and a one-line description of every dataset."""
     return [(name, line) for name, (line, _) in DATASETS.items()]
 
 
 def _adult(names: Sequence[str], private: bool = True) -> Table:
-    """The 90 % (private) or 10 % (public) of the rows, split as in the paper."""
+    """Return the private 90 % or the public 10 % of the rows, split as in the paper."""
     table = _coded(_read("adult/adult.csv.gz"), _sizes("adult/adult-domain.json"), names, ADULT_ORDERED)
-    check(len(table) == ADULT_ROWS, "adult/adult.csv.gz", len(table), f"must have {ADULT_ROWS:,} rows",
-          "take the file of the paper's authors, on which the split is defined")  # fmt: skip
+    hint = "use the file of the paper's authors, which the split is defined for"
+    check(len(table) == ADULT_ROWS, "adult/adult.csv.gz", len(table), f"must have {ADULT_ROWS:,} rows", hint)
     is_private = np.random.RandomState(0).binomial(1, 0.9, size=len(table)) == 1
     return table.take(is_private == private)
 
@@ -76,7 +75,7 @@ def _adult_star() -> Table:
 
 
 def _loans() -> Table:
-    """No order is claimed: the coding is not documented."""
+    """Return the table without ordered columns, because its codes are not documented."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -97,23 +96,23 @@ def _acs(state: str, names: Sequence[str]) -> Table:
 
 
 def _coded(data: pa.Table, sizes: dict[str, int], names: Sequence[str], ordered: Collection[str]) -> Table:
-    """A table whose values are already the codes ``0 .. size - 1``."""
+    """Return a table whose values already are the codes ``0 .. size - 1``."""
     absent = [name for name in names if name not in sizes]
-    check(not absent, "file of column sizes", absent, "must have a size for every column (these are absent)",
-          "take the file that belongs to the dataset")  # fmt: skip
+    rule = "must have a size for every column (these are absent)"
+    check(not absent, "file of column sizes", absent, rule, "use the file that belongs to the dataset")
     columns = [Categorical(name, tuple(range(sizes[name])), ordered=name in ordered) for name in names]
     return Table.encode(data.select([name for name in names if name in data.column_names]), Schema(tuple(columns)))
 
 
 def _file(relative: str) -> Path:
-    """A file of the folder, or an error that says which variable to set and which file is missing."""
+    """Return the path of a file in the folder, or say which variable to set and which file is missing."""
     folder = os.environ.get(FOLDER)
     if not folder:
         hint = "set this environment variable (docs/datasets.md says where the files come from)"
         raise InputError(FOLDER, Shown("no value"), f"must name the folder that holds {relative}", hint)
     path = Path(folder) / relative
-    check(path.is_file(), FOLDER, folder, f"must name a folder that holds {relative}",
-          "set this environment variable to another folder or put the file there")  # fmt: skip
+    hint = "set this environment variable to another folder or put the file there"
+    check(path.is_file(), FOLDER, folder, f"must name a folder that holds {relative}", hint)
     return path
 
 
@@ -122,7 +121,7 @@ def _read(relative: str) -> pa.Table:
 
 
 def _sizes(relative: str) -> dict[str, int]:
-    """The number of values of each column, in the order of the file."""
+    """Read the number of values of each column, in the order of the file."""
     path = _file(relative)
     try:
         sizes = json.loads(path.read_text(encoding="utf-8"))

@@ -6,8 +6,8 @@ Nobody lives in Merrow Bay. Its 20,000 adults are drawn from a small dependency 
     sex -> occupation            age -> household -> tenure
     district, occupation -> commute            education, age -> smoker
 
-so that a synthetic copy can be seen to keep or to lose something: nobody without work commutes, and only the
-people of Gull Island take the ferry.
+so a synthetic copy visibly keeps or loses something: nobody without work commutes, and only people from Gull
+Island take the ferry.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ SMOKER_ODDS = (-0.45, -0.75, -1.45, -2.25)  # by education, log odds
 
 
 def demo_schema() -> Schema:
-    """The schema of the town: ten columns, 1,008,000 distinct records."""
+    """Return the schema of the town: ten columns, 1,008,000 possible records."""
     return Schema(
         (
             Categorical("district", DISTRICTS),
@@ -99,15 +99,15 @@ def demo_schema() -> Schema:
 
 
 def demo_table() -> Table:
-    """The town as a table of codes; always the same."""
+    """Return the town as a table of codes. It is always the same."""
     return Table.encode(demo_frame(), demo_schema())
 
 
 def demo_frame() -> pa.Table:
-    """The town as a person would have it in a file: texts, numbers, true/false and some incomes not given."""
+    """Return the town as it would be in a file: strings, numbers, booleans, and some incomes missing."""
     import pyarrow as pa
 
-    # Only uniform numbers are drawn: their stream is the same in every version of NumPy.
+    # Draws only uniform numbers, because their stream is the same in every version of NumPy.
     rng = np.random.Generator(np.random.PCG64(SEED))
 
     def draw() -> np.ndarray:
@@ -151,11 +151,11 @@ def demo_frame() -> pa.Table:
 
 
 def _pick(u: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """One position per row, drawn by the row's weights with the uniform numbers ``u``."""
+    """Draw one position per row in proportion to the row's weights, with the uniform numbers ``u``."""
     ends = np.cumsum(weights, axis=1)
     return np.asarray((u[:, None] * ends[:, -1:] >= ends).sum(axis=1))
 
 
 def _logit(u: np.ndarray) -> np.ndarray:
-    """Uniform numbers made logistic; kept off 0, where the logarithm ends."""
+    """Turn uniform numbers into logistic ones. Numbers close to 0 are raised so that the logarithm is finite."""
     return np.asarray(np.log(np.maximum(u, 1e-12) / (1 - u)))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pointillist.errors import InputError, check, nearest
+from pointillist.checks import check, one_of
 
 __all__ = ["Attributes", "Domain"]
 
@@ -16,7 +16,12 @@ Attributes = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Domain:
-    """Attribute names with their sizes |X_i|, in column order."""
+    """The attributes of a table, in column order.
+
+    Args:
+        names: The names of the attributes.
+        sizes: The number of values |X_i| of each attribute.
+    """
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
@@ -27,30 +32,35 @@ class Domain:
         if len(self.names) != len(self.sizes):
             raise ValueError("names and sizes differ in length")
         for name, size in zip(self.names, self.sizes, strict=True):
-            if size < 1:
-                raise InputError(f"column {name!r}", size, "must have at least one value", "list its values")
+            check(size >= 1, f"column {name!r}", size, "must have at least one value", "list its values")
 
     def __len__(self) -> int:
         return len(self.names)
 
     @property
     def cells(self) -> int:
-        """|X|, the number of distinct records."""
+        """The number of possible records |X|."""
         return math.prod(self.sizes)
 
     def cells_of(self, attributes: Iterable[int]) -> int:
-        """The number of cells of the marginal over ``attributes``."""
+        """Return the number of cells of the marginal over ``attributes``."""
         return math.prod(self.sizes[i] for i in attributes)
 
     def shape(self, attributes: Iterable[int]) -> tuple[int, ...]:
+        """Return the sizes of ``attributes``: the shape of their marginal as an array."""
         return tuple(self.sizes[i] for i in attributes)
 
     def index(self, name: str) -> int:
-        """The position of the attribute called ``name``."""
-        if name not in self.names:
-            raise InputError("attribute", name, "must be a column of the schema", nearest(name, self.names))
-        return self.names.index(name)
+        """Return the position of the attribute ``name``."""
+        return self.names.index(one_of("attribute", name, self.names, "must be a column of the schema"))
+
+    def attributes(self, given: Iterable[str | int]) -> Attributes:
+        """Return attributes given by name or position, in any order, as increasing positions."""
+        found = [self.index(one) if isinstance(one, str) else int(one) for one in given]
+        good = len(found) > 0 and len(set(found)) == len(found) and all(0 <= i < len(self) for i in found)
+        check(good, "attributes", found, f"must be different positions below {len(self)}", "name each column once")
+        return tuple(sorted(found))
 
     def project(self, names: Sequence[str]) -> Domain:
-        """The domain over ``names``, in that order."""
+        """Return the domain of the attributes ``names``, in that order."""
         return Domain(tuple(names), tuple(self.sizes[self.index(name)] for name in names))

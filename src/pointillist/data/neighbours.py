@@ -1,4 +1,4 @@
-"""Which tables are neighbours: the relation that every sensitivity and every promise refers to."""
+"""The neighbour relation between tables, on which every sensitivity and every privacy guarantee is based."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ __all__ = ["Relation"]
 
 
 class Relation(StrEnum):
-    """What one person can change.
+    """What one person can change in a table.
 
-    ``REPLACE``: the values of one row; the number of rows n stays the same and is public.
-    ``ADD_REMOVE``: the presence of one row; n is private.
+    ``REPLACE``: the values of one row. The number of rows n stays the same and is public.
+    ``ADD_REMOVE``: whether one row is there. The number of rows n is private.
     """
 
     REPLACE = "replace"
@@ -19,6 +19,7 @@ class Relation(StrEnum):
 
     @property
     def meaning(self) -> str:
+        """The relation in words, for the privacy statement of a release."""
         return {
             Relation.REPLACE: "two tables are neighbours if they differ in the values of one row; "
             "the number of rows is public",

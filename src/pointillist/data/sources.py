@@ -1,71 +1,89 @@
-"""Sources of exact counts: all that the curator ever asks of private data.
+"""Sources of private rows, and counting over them.
 
-A source counts a list of marginals in one pass. One kernel, :func:`count_batches`, works on batches of
-integer-coded rows, so that other engines only have to deliver batches. With weights it sums those of the rows in
-each cell instead (:func:`sum_weights`): for models that are weighted records.
+A source delivers batches of integer-coded rows, so that rows can come from a table in memory or from anywhere else.
+:func:`count` counts any number of marginals in one pass over them. Its kernel, :func:`count_batches`, can also add up
+weights (:func:`sum_weights`), for models that are weighted records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Protocol
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from pointillist.data.domain import Attributes, Domain
+from pointillist.data.schema import Schema
 from pointillist.data.table import Table
 
-__all__ = ["Source", "TableSource", "count_batches", "keys_of", "sum_weights"]
+__all__ = ["Source", "TableSource", "count", "count_batches", "distinct_rows", "keys_of", "sum_weights"]
 
+Columns: TypeAlias = Sequence[np.ndarray]
+"""One array of integer codes per column, all of the same length."""
 BATCH_ROWS = 1 << 16  # a batch's keys (512 KiB each) stay in the processor's cache
 
 
+@runtime_checkable
 class Source(Protocol):
-    """Exact counts over private rows."""
+    """Private rows, as integer codes over a schema."""
 
     @property
-    def domain(self) -> Domain: ...
+    def schema(self) -> Schema:
+        """The columns of the rows."""
 
     @property
-    def rows(self) -> int: ...
+    def rows(self) -> int:
+        """The number of rows."""
 
-    def count(self, marginals: Sequence[Attributes]) -> list[np.ndarray]:
-        """One flat int64 array per marginal, cells in C order of its attributes."""
-        ...
+    def batches(self) -> Iterator[Columns]:
+        """Return all rows, in batches: one array of codes per column of the schema, all of the same length."""
 
 
 @dataclass(frozen=True)
 class TableSource:
-    """A table in memory."""
+    """The rows of a table in memory."""
 
     table: Table
 
     @property
-    def domain(self) -> Domain:
-        return self.table.domain
+    def schema(self) -> Schema:
+        """The schema of the table."""
+        return self.table.schema
 
     @property
     def rows(self) -> int:
+        """The number of rows of the table."""
         return len(self.table)
 
-    def count(self, marginals: Sequence[Attributes]) -> list[np.ndarray]:
-        codes = self.table.codes
-        batches = ([c[part] for c in codes] for part in _parts(len(self.table)))
-        return count_batches(batches, self.domain, marginals)
+    def batches(self) -> Iterator[Columns]:
+        """Return the rows in batches of ``BATCH_ROWS``."""
+        return ([codes[part] for codes in self.table.codes] for part in _parts(len(self.table)))
+
+
+def count(source: Source, scopes: Sequence[Attributes]) -> list[np.ndarray]:
+    """Count the rows of a source in every cell of several marginals, in one pass.
+
+    Args:
+        source: The rows.
+        scopes: The attributes of each marginal, as positions in ``source.schema``.
+
+    Returns one flat int64 array per marginal, with its cells in C order.
+    """
+    return count_batches(source.batches(), source.schema.domain, scopes)
 
 
 def sum_weights(
-    codes: Sequence[np.ndarray], weights: np.ndarray, domain: Domain, marginals: Sequence[Attributes]
+    codes: Columns, weights: np.ndarray, domain: Domain, marginals: Sequence[Attributes]
 ) -> list[np.ndarray]:
-    """The sums of the weights of the records in each cell of each marginal."""
+    """Return the sum of the weights of the records in each cell of each marginal."""
     batches = ([c[part] for c in codes] for part in _parts(len(weights)))
     return count_batches(batches, domain, marginals, (weights[part] for part in _parts(len(weights))))
 
 
-def keys_of(codes: Sequence[np.ndarray], domain: Domain, marginal: Attributes) -> np.ndarray:
-    """The cell of a marginal into which each record falls."""
+def keys_of(codes: Columns, domain: Domain, marginal: Attributes) -> np.ndarray:
+    """Return the cell of a marginal into which each record falls."""
     keys: np.ndarray = np.zeros(len(codes[0]), np.intp)
     for attribute in marginal:
         keys *= domain.sizes[attribute]
@@ -73,18 +91,38 @@ def keys_of(codes: Sequence[np.ndarray], domain: Domain, marginal: Attributes) -
     return keys
 
 
+def distinct_rows(codes: Columns) -> tuple[tuple[np.ndarray, ...], np.ndarray, np.ndarray]:
+    """Find the distinct rows among rows of codes.
+
+    Returns the codes of the distinct rows, the position of each row's distinct row among them (int64), and how often
+    each distinct row occurs (int64). Distinct rows are in the order of their bytes, in the common type of all columns.
+    """
+    matrix = np.ascontiguousarray(np.stack(codes, axis=1))
+    rows = matrix.view(np.dtype((np.void, matrix.itemsize * matrix.shape[1]))).ravel()
+    _, first, inverse, counts = np.unique(rows, return_index=True, return_inverse=True, return_counts=True)
+    return tuple(column[first] for column in codes), inverse, counts.astype(np.int64)
+
+
 def _parts(rows: int) -> list[slice]:
     return [slice(start, start + BATCH_ROWS) for start in range(0, max(rows, 1), BATCH_ROWS)]
 
 
 def count_batches(
-    batches: Iterable[Sequence[np.ndarray]], domain: Domain, marginals: Sequence[Attributes],
+    batches: Iterable[Columns],
+    domain: Domain,
+    marginals: Sequence[Attributes],
     weights: Iterable[np.ndarray] | None = None,
-) -> list[np.ndarray]:  # fmt: skip
-    """Count every marginal over batches of codes, or sum the ``weights`` of their rows (a batch of them for each).
+) -> list[np.ndarray]:
+    """Count the rows of batches of codes in every cell of every marginal, or add up their weights.
 
-    The key of a record in the marginal over (i, j, k) is ``(x_i |X_j| + x_j) |X_k| + x_k``; marginals with a
-    common prefix (i, j) share its key, so they are visited in sorted order.
+    The key of a record in the marginal over (i, j, k) is ``(x_i |X_j| + x_j) |X_k| + x_k``. Marginals with a common
+    prefix (i, j) share its key, so they are visited in sorted order.
+
+    Args:
+        batches: The rows: one array of codes per column in each batch.
+        domain: The sizes of the columns.
+        marginals: The attributes of each marginal.
+        weights: An array with the weights of the rows for each batch, or None to count rows.
     """
     order = sorted(range(len(marginals)), key=lambda m: marginals[m])
     kind = np.int64 if weights is None else np.float64

@@ -1,4 +1,4 @@
-"""A table of integer codes over a schema, and the ways in and out: CSV, Parquet, pandas, polars, Arrow."""
+"""Tables of integer codes over a schema, and their conversion from and to CSV, Parquet, pandas, polars and Arrow."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pointillist.checks import check
 from pointillist.data.domain import Domain
 from pointillist.data.schema import Schema, code_dtype
-from pointillist.errors import InputError, Shown, check
+from pointillist.errors import InputError, Shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,14 +24,19 @@ SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """Rows as integer codes, one array per column, each in the smallest unsigned type."""
+    """Rows of integer codes.
+
+    Args:
+        schema: The columns.
+        codes: One array of codes per column. They are stored in the smallest unsigned type.
+    """
 
     schema: Schema
     codes: tuple[np.ndarray, ...]
 
     def __post_init__(self) -> None:
         if len(self.codes) != len(self.schema.columns) or len({len(c) for c in self.codes}) != 1:
-            raise ValueError("a table needs one array of codes per column, all of one length")
+            raise ValueError("a table needs one array of codes per column, all of the same length")
         small = []
         for column, codes in zip(self.schema.columns, self.codes, strict=True):
             if len(codes) and (codes.min() < 0 or codes.max() >= column.size):
@@ -42,43 +48,58 @@ class Table:
     def __len__(self) -> int:
         return len(self.codes[0])
 
-    def __repr__(self) -> str:  # no values: a log or a traceback may show it
+    def __repr__(self) -> str:  # without values, because logs and tracebacks may show it
         return f"Table({', '.join(self.domain.names)})"
 
     @property
     def domain(self) -> Domain:
+        """The names of the columns and their numbers of codes."""
         return self.schema.domain
 
     def project(self, names: Sequence[str]) -> Table:
-        """The table over the columns ``names``, in that order."""
+        """Return the table with the columns ``names``, in that order."""
         return Table(self.schema.project(names), tuple(self.codes[self.domain.index(name)] for name in names))
 
     def take(self, rows: np.ndarray) -> Table:
-        """The rows at the given positions, or where the given mask is true."""
+        """Return the rows at the given positions, or those where a mask is true."""
         return Table(self.schema, tuple(codes[rows] for codes in self.codes))
 
     @classmethod
     def read(cls, path: str | Path, schema: Schema) -> Table:
-        """Read a CSV or Parquet file."""
+        """Read and encode a file.
+
+        Args:
+            path: A file that ends in .csv, .csv.gz or .parquet.
+            schema: The columns to encode. The file must not have others, except those in ``schema.ignore``.
+        """
         return cls.encode(read_file(path), schema)
 
     @classmethod
     def encode(cls, data: Any, schema: Schema) -> Table:
-        """Encode a pandas, polars or Arrow table; columns may come in any order."""
+        """Encode a table. Values that the schema does not allow are refused.
+
+        Args:
+            data: A pandas, polars or Arrow table, with its columns in any order.
+            schema: The columns to encode. The table must not have others, except those in ``schema.ignore``.
+        """
         arrow = to_arrow(data)
         names = arrow.column_names
         missing = [name for name in schema.domain.names if name not in names]
-        check(not missing, "table", missing, "must have every column of the schema (these are absent)",
-              "add the columns or take them out of the schema")  # fmt: skip
+        rule = "must have every column of the schema (these are absent)"
+        check(not missing, "table", missing, rule, "add the columns or take them out of the schema")
         extra = [name for name in names if name not in {*schema.domain.names, *schema.ignore}]
-        check(not extra, "table", extra, "must only have columns of the schema (these are not in it)",
-              "drop them, or name them under ignore in the schema")  # fmt: skip
+        rule = "must only have columns of the schema (these are not in it)"
+        check(not extra, "table", extra, rule, "drop them, or name them under ignore in the schema")
         check(arrow.num_rows > 0, "table", Shown("0 rows"), "must have rows", "check the file")
         columns = [c.encode(arrow.column(c.name).combine_chunks()) for c in schema.columns]
         return cls(schema, tuple(columns))
 
     def to_arrow(self, seed: int = 0) -> pa.Table:
-        """The table with its original labels and types; ``seed`` draws numbers inside their bins."""
+        """Decode to an Arrow table, with the labels and types of the schema.
+
+        Args:
+            seed: The seed with which numbers are drawn from their bins.
+        """
         import pyarrow as pa
 
         rng = np.random.default_rng(seed)
@@ -86,20 +107,27 @@ class Table:
         return pa.table({column.name: column.decode(codes, rng) for column, codes in pairs})
 
     def to_pandas(self, seed: int = 0) -> Any:
+        """Decode to a pandas data frame; see :meth:`to_arrow`."""
         return self.to_arrow(seed).to_pandas()
 
     def to_polars(self, seed: int = 0) -> Any:
+        """Decode to a polars data frame; see :meth:`to_arrow`."""
         import polars
 
         return polars.from_arrow(self.to_arrow(seed))
 
     def write(self, path: str | Path, seed: int = 0) -> None:
-        """Write a CSV or Parquet file, by its ending."""
+        """Decode and write to a file.
+
+        Args:
+            path: A file that ends in .csv or .parquet.
+            seed: The seed with which numbers are drawn from their bins.
+        """
         write_file(self.to_arrow(seed), path)
 
 
 def as_arrow(data: Any) -> pa.Table:
-    """A pandas, polars or Arrow table as an Arrow table, types as they come."""
+    """Convert a pandas, polars or Arrow table to an Arrow table, with any types."""
     import pyarrow as pa
 
     if isinstance(data, pa.Table):
@@ -111,15 +139,15 @@ def as_arrow(data: Any) -> pa.Table:
             return pa.Table.from_pandas(data, preserve_index=False)
         if hasattr(data, "__arrow_c_stream__"):
             return pa.table(data)
-    except pa.ArrowException as error:  # for example numbers and texts in one column
-        rule = f"must have columns of one kind each ({_one_line(error)})"
-        raise InputError("table", shown, rule, "convert the column to texts or to numbers") from None
+    except pa.ArrowException as error:  # for example numbers and strings in one column
+        rule = f"must have columns of one type each ({_one_line(error)})"
+        raise InputError("table", shown, rule, "convert the column to strings or to numbers") from None
     rule = "must be a pandas, polars or Arrow table, or a pointillist.Table"
     raise InputError("table", shown, rule, "convert it to one of these")
 
 
 def to_arrow(data: Any) -> pa.Table:
-    """An Arrow table from pandas, polars or Arrow, in the few types that the schema knows."""
+    """Convert a pandas, polars or Arrow table to an Arrow table of strings, numbers and booleans."""
     import pyarrow as pa
 
     table = as_arrow(data)
@@ -133,6 +161,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the column as strings, numbers or booleans, without a dictionary."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
@@ -146,37 +175,40 @@ def _plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_decimal(kind) or pa.types.is_float16(kind):
         return column.cast(pa.float64())
     simple = (pa.types.is_string, pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-    check(any(test(kind) for test in simple), f"column {name!r}", Shown(kind),
-          "must hold texts, numbers or true/false", "convert it, for example a date to its year")  # fmt: skip
+    rule, hint = "must hold strings, numbers or booleans", "convert it, for example a date to its year"
+    check(any(test(kind) for test in simple), f"column {name!r}", Shown(kind), rule, hint)
     return column
 
 
 def read_file(path: str | Path, name: str = "data") -> pa.Table:
-    """A CSV file (every cell as text, so that "01" stays "01") or a Parquet file as an Arrow table.
+    """Read a CSV or Parquet file as an Arrow table. Every cell of a CSV file is a string, so "01" stays "01".
 
-    ``name`` is the parameter to blame in an error.
+    Args:
+        path: A file that ends in .csv, .csv.gz or .parquet.
+        name: The name of the parameter in error messages.
     """
     import pyarrow as pa
     from pyarrow import csv, parquet
 
     path = Path(path)
-    check(path.exists(), name, str(path), "must be an existing file or the name of a dataset",
-          "check the path, or see `pointillist methods --datasets`")  # fmt: skip
-    check(path.is_file(), name, str(path), "must be a file, not a folder", "give the path of one file")
-    check(path.name.endswith(SUFFIXES), name, str(path), f"must be a file that ends in {', '.join(SUFFIXES)}",
-          "convert the table to one of these")  # fmt: skip
-    check(path.stat().st_size > 0, name, str(path), "must not be an empty file", "check how it was written")
+    shown = str(path)
+    rule = "must be an existing file or the name of a dataset"
+    check(path.exists(), name, shown, rule, "check the path, or see `pointillist methods --datasets`")
+    check(path.is_file(), name, shown, "must be a file, not a folder", "give the path of one file")
+    rule = f"must be a file that ends in {', '.join(SUFFIXES)}"
+    check(path.name.endswith(SUFFIXES), name, shown, rule, "convert the table to one of these")
+    check(path.stat().st_size > 0, name, shown, "must not be an empty file", "check how it was written")
     try:
         if path.name.endswith(".parquet"):
             return parquet.read_table(path)
         parsing = csv.ParseOptions(newlines_in_values=True)
-        with csv.open_csv(path, parse_options=parsing) as reader:  # ".gz" is unpacked on the way
+        with csv.open_csv(path, parse_options=parsing) as reader:  # also decompresses .gz
             columns = reader.schema.names
         types = csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), strings_can_be_null=False)
         return csv.read_csv(path, parse_options=parsing, convert_options=types)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         rule = f"must be a readable table ({_one_line(error)})"
-        raise InputError(name, str(path), rule, "check the file") from None
+        raise InputError(name, shown, rule, "check the file") from None
 
 
 def _one_line(error: Exception) -> str:
@@ -185,7 +217,7 @@ def _one_line(error: Exception) -> str:
 
 
 def write_file(table: pa.Table, path: str | Path) -> None:
-    """Write an Arrow table as CSV or Parquet, by the file's ending."""
+    """Write an Arrow table to a file that ends in .csv or .parquet."""
     from pyarrow import csv, parquet
 
     path = Path(path)

@@ -8,12 +8,12 @@ BatchNorm uses the statistics of the batch, always: the B rows are the distribut
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pointillist.checks import at_least, check
 from pointillist.data.domain import Domain
-from pointillist.errors import check
 from pointillist.families.relaxed import NOISE, Params
 from pointillist.families.rows import softmax_per_attribute
 
@@ -31,12 +31,13 @@ class Generator:
     rows: int = 1000
     inputs: int = 512
     hidden: tuple[int, ...] = (1024, 1024)
+    kind = "generator"
 
     def __post_init__(self) -> None:
         check(self.rows >= 2, "batch", self.rows, "must be at least 2, for the batch statistics", "give 1000")
-        check(self.inputs >= 1, "inputs", self.inputs, "must be at least 1", "give 512")
-        check(all(width >= 1 for width in self.hidden), "hidden", list(self.hidden), "must be widths of at least 1",
-              "give 1024-1024")  # fmt: skip
+        at_least("inputs", self.inputs, 1, 512)
+        good = all(width >= 1 for width in self.hidden)
+        check(good, "hidden", list(self.hidden), "must be widths of at least 1", "give 1024-1024")
 
     @property
     def size(self) -> int:
@@ -78,3 +79,6 @@ class Generator:
 
     def project(self, params: Params) -> Params:
         return params
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "rows": self.rows, "inputs": self.inputs, "hidden": list(self.hidden)}

@@ -14,38 +14,52 @@ import numpy as np
 
 from pointillist.data.domain import Attributes, Domain
 from pointillist.families.sampling import stratified
-from pointillist.framework import Family
-from pointillist.queries.workload import Grouping, Workload
+from pointillist.framework import Mixing
+from pointillist.queries.base import Queries
+from pointillist.queries.cells import Box, box_of, meet
 
-__all__ = ["FLOOR", "Histogram", "Weights", "marginals_of", "normalise", "sum_out"]
+__all__ = ["FLOOR", "Histogram", "Weights", "cell_factors", "marginals_of", "normalise", "sum_out"]
 
 MOST_CELLS = 100_000_000
 DOUBLE_CELLS = 10_000_000
-"""Up to so many cells the weights are 64-bit numbers, above 32-bit ones (sums run axis by axis, so they stay exact
-to about 1e-6, far below any privacy noise)."""
+"""Up to this number of cells the weights are 64-bit numbers, above it 32-bit ones (sums run axis by axis, so they stay
+exact to about 1e-6, far below any privacy noise)."""
 
 FLOOR = 1e-30
 """No weight falls below it: a weight of 0 could never rise again, and smaller numbers are slow to compute with."""
 
 
-class Weights(Family[np.ndarray], Protocol):
+class Weights(Mixing[np.ndarray], Protocol):
     """A family of weights on fixed records: what MWEM and PEP work on. The records are those of the whole domain
     here, and those of a public table in :mod:`pointillist.families.support`."""
 
-    def group_sums(self, params: np.ndarray, workload: Workload, groups: Sequence[int]) -> list[np.ndarray]:
-        """For each group, the sums of the weights over its cells (not divided by the sum of all)."""
+    def sums(self, params: np.ndarray, asked: Sequence[Queries]) -> list[np.ndarray]:
+        """For each of the queries, the sums of the weights for which they hold (not divided by the sum of all)."""
         ...
 
-    def scale_group(self, params: np.ndarray, workload: Workload, group: int, factors: np.ndarray) -> None:
-        """Multiply the weights of each cell of a group by its factor, in place."""
+    def scale(self, params: np.ndarray, queries: Queries, factors: np.ndarray) -> None:
+        """Multiply the weights by the product of the factors of the queries that hold for them, in place."""
         ...
 
     def rescale(
-        self, params: np.ndarray, workload: Workload, groups: Sequence[int], at: int, factors: np.ndarray,
-        sums: list[np.ndarray], mass: float,
-    ) -> float:  # fmt: skip
-        """Scale the group ``groups[at]`` and bring the ``sums`` of all ``groups`` up to date; returns the new mass."""
+        self,
+        params: np.ndarray,
+        asked: Sequence[Queries],
+        at: int,
+        factors: np.ndarray,
+        sums: list[np.ndarray],
+        mass: float,
+    ) -> float:
+        """Scale ``asked[at]`` and bring the ``sums`` of all that is ``asked`` up to date; returns the new mass."""
         ...
+
+
+def cell_factors(queries: Queries, factors: np.ndarray) -> np.ndarray:
+    """For each cell of the scope the product of the factors of the queries that hold for it."""
+    if queries.partition and queries.size == int(np.prod(queries.shape)):  # a marginal: one query for each cell
+        return factors
+    product: np.ndarray = np.exp(queries.to_marginal(np.log(factors)))
+    return product
 
 
 def normalise(params: np.ndarray) -> None:
@@ -59,6 +73,7 @@ class Histogram:
     """Every distribution over the domain; starts uniform."""
 
     domain: Domain
+    kind = "histogram"
 
     @staticmethod
     def fits(domain: Domain) -> bool:
@@ -73,62 +88,69 @@ class Histogram:
         """Bytes of the weights."""
         return domain.cells * (8 if domain.cells <= DOUBLE_CELLS else 4)
 
-    def footprint(self, workload: Workload) -> int:
+    def footprint(self, queries: Sequence[Queries]) -> int:
         # While rows are drawn, the distribution function takes another 64-bit number per cell.
-        return self.memory(self.domain) + 8 * self.domain.cells + workload.answer_bytes
+        return self.memory(self.domain) + 8 * self.domain.cells + 8 * sum(one.size for one in queries)
 
     def init(self, rng: np.random.Generator) -> np.ndarray:
         return np.full(self.domain.sizes, 1 / self.domain.cells, self.dtype)
 
-    def answers(self, params: np.ndarray, workload: Workload) -> np.ndarray:
-        found = marginals_of(params, workload.marginals)
-        return np.concatenate([found[m].ravel() for m in workload.marginals]).astype(np.float64)
+    def answers(self, params: np.ndarray, queries: Sequence[Queries]) -> np.ndarray:
+        found = marginals_of(params, [one.scope for one in queries])
+        return np.concatenate([one.of_marginal(found[one.scope].ravel()) for one in queries]).astype(np.float64)
 
-    def group_sums(self, params: np.ndarray, workload: Workload, groups: Sequence[int]) -> list[np.ndarray]:
-        if workload.grouping is Grouping.QUERY:
-            return [self._view(params, workload, g).sum(dtype=np.float64, keepdims=True).ravel() for g in groups]
-        if len(groups) == 1:
-            return [sum_out(params, workload.marginals[groups[0]])]
-        found = marginals_of(params, [workload.marginals[g] for g in groups])
-        return [found[workload.marginals[g]].astype(np.float64).ravel() for g in groups]
+    def sums(self, params: np.ndarray, asked: Sequence[Queries]) -> list[np.ndarray]:
+        boxes = [box_of(one) for one in asked]
+        wide = [one.scope for one, box in zip(asked, boxes, strict=True) if box is None]
+        found = {wide[0]: sum_out(params, wide[0])} if len(wide) == 1 else marginals_of(params, wide)
+        return [
+            self._view(params, box).sum(dtype=np.float64, keepdims=True).ravel()
+            if box is not None
+            else one.of_marginal(found[one.scope].astype(np.float64).ravel())
+            for one, box in zip(asked, boxes, strict=True)
+        ]
 
-    def scale_group(self, params: np.ndarray, workload: Workload, group: int, factors: np.ndarray) -> None:
-        if workload.grouping is Grouping.QUERY:
-            view = self._view(params, workload, group)
+    def scale(self, params: np.ndarray, queries: Queries, factors: np.ndarray) -> None:
+        box = box_of(queries)
+        if box is not None:
+            view = self._view(params, box)
             np.maximum(view * factors[0], FLOOR, out=view)
             return
-        shape, kept = _merge(params.shape, workload.marginals[group])
+        shape, kept = _merge(params.shape, queries.scope)
         merged = params.reshape(shape)  # a view: the weights are contiguous
-        merged *= factors.astype(params.dtype).reshape([s if k else 1 for s, k in zip(shape, kept, strict=True)])
+        by_cell = cell_factors(queries, factors).astype(params.dtype)
+        merged *= by_cell.reshape([s if k else 1 for s, k in zip(shape, kept, strict=True)])
         np.maximum(merged, FLOOR, out=merged)
 
     def rescale(
-        self, params: np.ndarray, workload: Workload, groups: Sequence[int], at: int, factors: np.ndarray,
-        sums: list[np.ndarray], mass: float,
-    ) -> float:  # fmt: skip
+        self,
+        params: np.ndarray,
+        asked: Sequence[Queries],
+        at: int,
+        factors: np.ndarray,
+        sums: list[np.ndarray],
+        mass: float,
+    ) -> float:
         """A single query changes another one only on the records that satisfy both: only those are summed again."""
-        if workload.grouping is Grouping.MARGINAL:
-            self.scale_group(params, workload, groups[at], factors)
-            sums[:] = self.group_sums(params, workload, groups)
-            return float(sums[at].sum())
-        fixed = workload.fixed(groups[at])
+        boxes = [box_of(one) for one in asked]
+        own = boxes[at]
+        if own is None or any(box is None for box in boxes):
+            self.scale(params, asked[at], factors)
+            sums[:] = self.sums(params, asked)
+            return float(sums[at].sum()) if asked[at].partition else float(params.sum(dtype=np.float64))
         gain = float(factors[0]) - 1
-        before = self._view(params, workload, groups[at]).sum(dtype=np.float64)
-        for n, other in enumerate(groups):
-            both = workload.fixed(other)
-            if all(both.get(i, y) == y for i, y in fixed.items()):
-                shared = params[self._index(fixed | both)].sum(dtype=np.float64)
-                sums[n] = sums[n] + gain * shared
-        self.scale_group(params, workload, groups[at], factors)
+        before = self._view(params, own).sum(dtype=np.float64)
+        for n, box in enumerate(boxes):
+            both = None if box is None else meet(own, box)
+            if both is not None:
+                sums[n] = sums[n] + gain * self._view(params, both).sum(dtype=np.float64)
+        self.scale(params, asked[at], factors)
         return mass + gain * float(before)
 
-    def _index(self, fixed: Mapping[int, int]) -> tuple[Any, ...]:
-        """The index of a strided view: one value per fixed attribute, all values of the others."""
-        return (*(fixed.get(i, slice(None)) for i in range(len(self.domain))), ...)
-
-    def _view(self, params: np.ndarray, workload: Workload, query: int) -> np.ndarray:
-        """The weights of the records that satisfy a query: a strided view."""
-        view: np.ndarray = params[self._index(workload.fixed(query))]
+    def _view(self, params: np.ndarray, box: Box) -> np.ndarray:
+        """The weights of the records in a box: a strided view."""
+        sides = {i: low if high == low + 1 else slice(low, high) for i, (low, high) in box.items()}
+        view: np.ndarray = params[(*(sides.get(i, slice(None)) for i in range(len(self.domain))), ...)]
         return view
 
     def sample(self, rng: np.random.Generator, params: np.ndarray, rows: int) -> tuple[np.ndarray, ...]:
@@ -142,6 +164,14 @@ class Histogram:
 
     def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
         return np.asarray(arrays["weights"]).reshape(self.domain.sizes)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind}
+
+    @classmethod
+    def from_dict(cls, spec: Mapping[str, Any], domain: Domain, arrays: Mapping[str, np.ndarray]) -> Histogram:
+        """The family of a saved model."""
+        return cls(domain)
 
 
 def sum_out(weights: np.ndarray, keep: Attributes) -> np.ndarray:
@@ -189,6 +219,8 @@ def marginals_of(weights: np.ndarray, marginals: Sequence[Attributes]) -> dict[A
         if len(without) < len(wanted):
             descend(array, axes, rest, [m for m in wanted if attribute in m])
 
+    if not marginals:
+        return found
     by_size = sorted(range(weights.ndim), key=lambda i: -weights.shape[i])
     descend(weights, tuple(range(weights.ndim)), by_size, list(dict.fromkeys(marginals)))
     return found

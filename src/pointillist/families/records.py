@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from pointillist.data.domain import Domain
-from pointillist.data.sources import sum_weights
 from pointillist.families.sampling import stratified
-from pointillist.queries.workload import Workload
+from pointillist.queries.base import Queries
+from pointillist.queries.counting import weighted_answers
 
 __all__ = ["RecordList", "Records"]
 
@@ -32,6 +33,7 @@ class RecordList:
     """Lists of records over a domain of any size; starts with none."""
 
     domain: Domain
+    kind = "records"
 
     @staticmethod
     def fits(domain: Domain) -> bool:
@@ -42,16 +44,17 @@ class RecordList:
         """Bytes of one record."""
         return 8 * len(domain)
 
-    def footprint(self, workload: Workload) -> int:
-        return workload.answer_bytes
+    def footprint(self, queries: Sequence[Queries]) -> int:
+        return 8 * sum(one.size for one in queries)
 
     def init(self, rng: np.random.Generator) -> Records:
         return Records.even(np.zeros((0, len(self.domain)), np.int64))
 
-    def answers(self, params: Records, workload: Workload) -> np.ndarray:
+    def answers(self, params: Records, queries: Sequence[Queries]) -> np.ndarray:
         if len(params.codes) == 0:
-            return np.concatenate([np.full(n, 1 / n) for n in np.diff(workload.offsets)])
-        return np.concatenate(sum_weights(tuple(params.codes.T), params.weights, self.domain, workload.marginals))
+            cells = (self.domain.cells_of(one.scope) for one in queries)
+            return np.concatenate([q.of_marginal(np.full(n, 1 / n)) for q, n in zip(queries, cells, strict=True)])
+        return np.concatenate(weighted_answers(tuple(params.codes.T), params.weights, self.domain, queries))
 
     def sample(self, rng: np.random.Generator, params: Records, rows: int) -> tuple[np.ndarray, ...]:
         if len(params.codes) == 0:
@@ -71,3 +74,11 @@ class RecordList:
 
     def from_arrays(self, arrays: Mapping[str, np.ndarray]) -> Records:
         return Records(np.asarray(arrays["codes"]), np.asarray(arrays["weights"]))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind}
+
+    @classmethod
+    def from_dict(cls, spec: Mapping[str, Any], domain: Domain, arrays: Mapping[str, np.ndarray]) -> RecordList:
+        """The family of a saved model."""
+        return cls(domain)

@@ -6,7 +6,7 @@ What makes the rows is a :class:`Model`: free parameters (:mod:`pointillist.fami
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from pointillist.data.domain import Domain
-from pointillist.queries.workload import Workload
+from pointillist.queries.base import Queries
 
 if TYPE_CHECKING:
     import jax
 
-    from pointillist.queries.relaxed import Plan
+    from pointillist.queries.answering import Layout
 
 __all__ = ["NOISE", "Model", "Params", "Relaxed", "compiler_options"]
 
@@ -33,7 +33,7 @@ COMPILER_OPTIONS: dict[str, dict[str, Any]] = {"gpu": {"xla_gpu_enable_triton_ge
 """By backend. On a GPU, trying out Triton kernels took most of the compilation (see gem_speed_h200.md)."""
 
 UNTUNED_OPTIONS: dict[str, dict[str, Any]] = {"gpu": COMPILER_OPTIONS["gpu"] | {"xla_gpu_autotune_level": 0}}
-"""For what runs shortly: the compiler takes the first kernel that will do, and does not time others."""
+"""For short programs: the compiler takes the first kernel that works, and does not time others."""
 
 
 class Model(Protocol):
@@ -50,9 +50,15 @@ class Model(Protocol):
         """The number of parameters."""
         ...
 
-    def init(self, rng: np.random.Generator) -> Params: ...
+    def init(self, rng: np.random.Generator) -> Params:
+        """The first parameters."""
+        ...
 
     def __hash__(self) -> int: ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model as plain data."""
+        ...
 
     def probabilities(self, params: Params) -> jax.Array:
         """B x d': one distribution per attribute, side by side."""
@@ -68,6 +74,7 @@ class Relaxed:
     """The family of mixtures that a model can make."""
 
     model: Model
+    kind = "relaxed"
 
     @staticmethod
     def fits(domain: Domain) -> bool:
@@ -82,21 +89,22 @@ class Relaxed:
     def domain(self) -> Domain:
         return self.model.domain
 
-    def footprint(self, workload: Workload) -> int:
+    def footprint(self, queries: Sequence[Queries]) -> int:
         # Parameters, gradient and two moments of Adam; rows forward and backward.
         numbers = 4 * self.model.size + 2 * self.model.rows * sum(self.domain.sizes)
-        return 4 * numbers + self.plan(workload).memory(self.model.rows) + workload.answer_bytes
+        answers = 8 * sum(one.size for one in queries)
+        return 4 * numbers + self.layout(queries).memory(self.model.rows) + answers
 
-    def plan(self, workload: Workload) -> Plan:
-        """How the workload's marginals are answered; one plan for all uses."""
-        return _answering(self.model, workload.marginals)[0]
+    def layout(self, queries: Sequence[Queries]) -> Layout:
+        """How queries are answered; one layout for all uses."""
+        return _answering(self.model, tuple(queries))[0]
 
     def init(self, rng: np.random.Generator) -> Params:
         return self.model.init(rng)
 
-    def answers(self, params: Params, workload: Workload) -> np.ndarray:
-        plan, answer = _answering(self.model, workload.marginals)
-        return plan.to_flat(answer(params))
+    def answers(self, params: Params, queries: Sequence[Queries]) -> np.ndarray:
+        layout, answer = _answering(self.model, tuple(queries))
+        return layout.to_flat(answer(params))
 
     def sample(self, rng: np.random.Generator, params: Params, rows: int) -> tuple[np.ndarray, ...]:
         """Each row of the mixture is used equally often, up to one. Of the draws that share a row, each attribute's
@@ -139,6 +147,9 @@ class Relaxed:
 
         return {name: jnp.asarray(arrays[name]) for name in arrays}
 
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "model": self.model.to_dict()}
+
 
 def compiler_options(tuned: bool = True) -> dict[str, Any] | None:
     """Options for this machine's backend; ``tuned`` spends some seconds of compilation on faster kernels."""
@@ -148,17 +159,17 @@ def compiler_options(tuned: bool = True) -> dict[str, Any] | None:
 
 
 @lru_cache(maxsize=16)
-def _answering(model: Model, marginals: tuple[tuple[int, ...], ...]) -> tuple[Plan, Any]:
-    """A plan for the marginals and its compiled evaluation."""
+def _answering(model: Model, queries: tuple[Queries, ...]) -> tuple[Layout, Any]:
+    """A layout of the queries and its compiled evaluation."""
     import jax
     import jax.numpy as jnp
 
-    from pointillist.queries.relaxed import Plan
+    from pointillist.queries.answering import Layout
 
-    plan = Plan(Workload(model.domain, marginals))
+    layout = Layout(model.domain, queries)
 
     def answer(params: Params) -> jax.Array:
         with jax.default_matmul_precision("highest"):  # a GPU would round factors to 10 bits
-            return jnp.concatenate([matrix.ravel() for matrix in plan.answers(model.probabilities(params))])
+            return jnp.concatenate([matrix.ravel() for matrix in layout.answers(model.probabilities(params))])
 
-    return plan, jax.jit(answer, compiler_options=compiler_options(tuned=False))
+    return layout, jax.jit(answer, compiler_options=compiler_options(tuned=False))

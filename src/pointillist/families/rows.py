@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pointillist.checks import at_least, not_negative
 from pointillist.data.domain import Domain
-from pointillist.errors import check
 from pointillist.families.relaxed import Params
 
 if TYPE_CHECKING:
@@ -34,10 +34,11 @@ class SoftmaxRows:
     domain: Domain
     rows: int
     spread: float = 1.0
+    kind = "softmax"
 
     def __post_init__(self) -> None:
-        _check_rows(self.rows)
-        check(0 <= self.spread < np.inf, "spread", self.spread, "must be a finite number, 0 or more", "give 0.5")
+        at_least("rows", self.rows, 1, 1000)
+        not_negative("spread", self.spread, "give 0.5")
 
     @property
     def size(self) -> int:
@@ -55,6 +56,9 @@ class SoftmaxRows:
     def project(self, params: Params) -> Params:
         return params
 
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "rows": self.rows}
+
 
 @dataclass(frozen=True)
 class ClippedRows:
@@ -62,9 +66,10 @@ class ClippedRows:
 
     domain: Domain
     rows: int
+    kind = "clipped"
 
     def __post_init__(self) -> None:
-        _check_rows(self.rows)
+        at_least("rows", self.rows, 1, 1000)
 
     @property
     def size(self) -> int:
@@ -84,6 +89,5 @@ class ClippedRows:
 
         return {"values": jnp.clip(params["values"], -1.0, 1.0)}
 
-
-def _check_rows(rows: int) -> None:
-    check(rows >= 1, "rows", rows, "must be at least 1", "give for example 1000")
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "rows": self.rows}

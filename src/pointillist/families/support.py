@@ -1,35 +1,39 @@
 """All distributions over the distinct records of a public table: one weight per record.
 
 The weights start at the public ones. No weight reaches a record that the public table lacks, so the family can come
-no closer to the private table than its *best-mixture error* (:mod:`pointillist.updates.mixture`), however large the
-budget is.
+no closer to the private table than its *best-mixture error* (:mod:`pointillist.solvers.best_mixture`), however large
+the budget is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from pointillist.data.domain import Domain
 from pointillist.data.public import PublicTable
-from pointillist.data.sources import keys_of, sum_weights
+from pointillist.data.sources import keys_of
 from pointillist.errors import InputError, Shown
-from pointillist.families.histogram import FLOOR
+from pointillist.families.histogram import FLOOR, cell_factors
 from pointillist.families.sampling import stratified
-from pointillist.queries.workload import Grouping, Workload
+from pointillist.queries.base import Queries
+from pointillist.queries.cells import Box, box_of
+from pointillist.queries.counting import weighted_answers
 
 __all__ = ["Support"]
 
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """Weights on N records, given as one array of N codes per attribute; ``start`` are the public weights."""
+    """Weights on N records, given as one array of N codes per attribute; they start at the public weights."""
 
     domain: Domain
     codes: tuple[np.ndarray, ...]
-    start: np.ndarray
+    public_weights: np.ndarray
+    kind = "public records"
 
     @classmethod
     def of(cls, public: PublicTable, purpose: str) -> Support:
@@ -43,9 +47,12 @@ class Support:
         return cls(public.domain, public.codes, public.weights)
 
     @classmethod
-    def revive(cls, domain: Domain, arrays: Mapping[str, np.ndarray]) -> Support:
-        """The support of a saved model."""
+    def from_dict(cls, spec: Mapping[str, Any], domain: Domain, arrays: Mapping[str, np.ndarray]) -> Support:
+        """The family of a saved model, whose arrays hold the public records."""
         return cls(domain, tuple(np.asarray(arrays["codes"])), np.asarray(arrays["weights"]))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind}
 
     @staticmethod
     def fits(domain: Domain) -> bool:
@@ -56,43 +63,55 @@ class Support:
         """Bytes of one record."""
         return 8 * len(domain) + 8
 
-    def footprint(self, workload: Workload) -> int:
-        # Codes and weights; the keys of a batch of records are small beside them.
-        return sum(c.nbytes for c in self.codes) + 4 * self.start.nbytes + 2 * workload.answer_bytes
+    def footprint(self, queries: Sequence[Queries]) -> int:
+        # Codes and weights; the keys of a batch of records are small compared with them.
+        answers = 8 * sum(one.size for one in queries)
+        return sum(c.nbytes for c in self.codes) + 4 * self.public_weights.nbytes + 2 * answers
 
     def init(self, rng: np.random.Generator) -> np.ndarray:
-        return self.start.copy()
+        return self.public_weights.copy()
 
-    def answers(self, params: np.ndarray, workload: Workload) -> np.ndarray:
-        return np.concatenate(sum_weights(self.codes, params, self.domain, workload.marginals))
+    def answers(self, params: np.ndarray, queries: Sequence[Queries]) -> np.ndarray:
+        return np.concatenate(weighted_answers(self.codes, params, self.domain, queries))
 
-    def group_sums(self, params: np.ndarray, workload: Workload, groups: Sequence[int]) -> list[np.ndarray]:
-        if workload.grouping is Grouping.MARGINAL:
-            return sum_weights(self.codes, params, self.domain, [workload.marginals[g] for g in groups])
-        return [params[self._matches(workload, group)].sum(keepdims=True) for group in groups]
+    def sums(self, params: np.ndarray, asked: Sequence[Queries]) -> list[np.ndarray]:
+        boxes = [box_of(one) for one in asked]
+        wide = [one for one, box in zip(asked, boxes, strict=True) if box is None]
+        found = dict(zip(wide, weighted_answers(self.codes, params, self.domain, wide), strict=True)) if wide else {}
+        return [
+            found[one] if box is None else params[self._inside(box)].sum(keepdims=True)
+            for one, box in zip(asked, boxes, strict=True)
+        ]
 
-    def scale_group(self, params: np.ndarray, workload: Workload, group: int, factors: np.ndarray) -> None:
-        if workload.grouping is Grouping.MARGINAL:
-            params *= factors[keys_of(self.codes, self.domain, workload.marginals[group])]
+    def scale(self, params: np.ndarray, queries: Queries, factors: np.ndarray) -> None:
+        box = box_of(queries)
+        if box is None:
+            params *= cell_factors(queries, factors)[keys_of(self.codes, self.domain, queries.scope)]
             np.maximum(params, FLOOR, out=params)
         else:
-            at = self._matches(workload, group)
+            at = self._inside(box)
             params[at] = np.maximum(params[at] * factors[0], FLOOR)
 
     def rescale(
-        self, params: np.ndarray, workload: Workload, groups: Sequence[int], at: int, factors: np.ndarray,
-        sums: list[np.ndarray], mass: float,
-    ) -> float:  # fmt: skip
-        self.scale_group(params, workload, groups[at], factors)
-        sums[:] = self.group_sums(params, workload, groups)
+        self,
+        params: np.ndarray,
+        asked: Sequence[Queries],
+        at: int,
+        factors: np.ndarray,
+        sums: list[np.ndarray],
+        mass: float,
+    ) -> float:
+        self.scale(params, asked[at], factors)
+        sums[:] = self.sums(params, asked)
         return float(params.sum())
 
-    def _matches(self, workload: Workload, query: int) -> np.ndarray:
-        """The positions of the records that satisfy a query: one attribute after the other, on ever fewer records."""
+    def _inside(self, box: Box) -> np.ndarray:
+        """The positions of the records in a box: one attribute after the other, on ever fewer records."""
         at: np.ndarray | None = None
-        for attribute, value in workload.fixed(query).items():
-            codes = self.codes[attribute]
-            at = np.flatnonzero(codes == value) if at is None else at[codes[at] == value]
+        for attribute, (low, high) in box.items():
+            codes = self.codes[attribute] if at is None else self.codes[attribute][at]
+            inside = codes == low if high == low + 1 else (low <= codes) & (codes < high)
+            at = np.flatnonzero(inside) if at is None else at[inside]
         assert at is not None
         return at
 

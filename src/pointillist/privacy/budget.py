@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 from scipy.optimize import brentq
 
+from pointillist.checks import check, positive, share
 from pointillist.data.neighbours import Relation
-from pointillist.errors import check
 
 __all__ = ["Budget", "delta_of", "epsilon_of", "log_delta_of", "rho_of"]
 
 MARGIN = 1e-9
-"""Relative step by which a root is moved to the safe side until the promise holds."""
+"""Relative step by which a root is moved to the safe side until the guarantee holds."""
 
 
 def log_delta_of(rho: float, epsilon: float) -> float:
@@ -94,13 +94,12 @@ class Budget:
     relation: Relation = Relation.REPLACE
 
     def __post_init__(self) -> None:
-        check(math.isfinite(self.epsilon) and self.epsilon > 0, "epsilon", self.epsilon,
-              "must be a finite number above 0", "give for example 1")  # fmt: skip
-        check(self.epsilon <= 100, "epsilon", self.epsilon, "must be at most 100",
-              "a larger one promises nothing: give for example 1")  # fmt: skip
-        check(0 < self.delta < 1, "delta", self.delta, "must be above 0 and below 1",
-              "give a number well below 1/n, for example 1e-9")  # fmt: skip
+        positive("epsilon", self.epsilon)
+        hint = "a larger one guarantees nothing: give for example 1"
+        check(self.epsilon <= 100, "epsilon", self.epsilon, "must be at most 100", hint)
+        share("delta", self.delta, "1e-9, a number well below 1/n")
 
     @property
     def rho(self) -> float:
+        """The largest rho for which rho-zCDP implies the guarantee."""
         return rho_of(self.epsilon, self.delta)

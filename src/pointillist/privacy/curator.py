@@ -1,27 +1,30 @@
-"""The curator: the only door to private data. It charges the ledger first, then looks and draws."""
+"""The curator: the only door to private data. It charges the ledger first, then looks and draws.
+
+It knows neither a workload nor a strategy: it is asked for candidates or for queries, and counts only what it is asked.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
-from functools import cached_property
-from typing import Protocol
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from pointillist.checks import check
+from pointillist.data.domain import Attributes
 from pointillist.data.neighbours import Relation
-from pointillist.data.sources import Source
-from pointillist.errors import InputError, Shown, check
-from pointillist.privacy.budget import Budget
-from pointillist.privacy.gaussian import LEAST_SCALES
-from pointillist.privacy.ledger import GAUSSIAN, Entry, Ledger
+from pointillist.data.sources import Source, count
+from pointillist.errors import InputError, Shown
+from pointillist.privacy.facts import Facts
+from pointillist.privacy.ledger import GAUSSIAN, Entry, Ledger, minus
 from pointillist.privacy.mechanisms import Noise, OpenDPNoise, gaussian_scale, selection_scale
-from pointillist.privacy.schedule import Schedule, Spend
 from pointillist.privacy.scores import Pick, ScoreRule
-from pointillist.queries.counting import exact_counts
-from pointillist.queries.workload import Workload
+from pointillist.queries.base import Queries
+from pointillist.queries.candidates import Candidates
+from pointillist.queries.measurement import Measurement
 
-__all__ = ["Curator", "Door"]
+__all__ = ["Ask", "Curator", "Door", "planned"]
 
 TOTAL_SHARE = 0.02
 """Under add-remove: the share of rho that pays for the noisy number of rows, to which all answers are scaled."""
@@ -30,176 +33,180 @@ MOST_ROWS = 10**9
 """Under add-remove, where n is private: the size of table up to which a plan of rounds is judged to be useful."""
 
 
+class Ask(NamedTuple):
+    """Queries to measure together, and the rho that this may cost."""
+
+    queries: Queries
+    rho: float
+
+
 class Door(Protocol):
     """What the loop sees of the private side: a curator, or a stand-in that plays a transcript back."""
 
-    @property
-    def workload(self) -> Workload: ...
-
-    @property
-    def total_sigma(self) -> float:
-        """The standard deviation of the noise on the number of rows; 0 where it is public."""
-        ...
-
-    def open(self) -> tuple[int, float]:
-        """The (public or noisy) number of rows and the rho that is left for the rounds."""
+    def open(self) -> Facts:
+        """The (public or noisy) number of rows, and the rho that is left for the steps."""
         ...
 
     def select(
-        self, estimate: np.ndarray, rule: ScoreRule, rho: float, count: int, taken: Collection[int] | None
+        self,
+        candidates: Candidates,
+        estimate: np.ndarray,
+        rule: ScoreRule,
+        rho: float,
+        picks: int,
+        taken: Collection[Queries] | None,
     ) -> tuple[Pick, ...]:
-        """``count`` different picks of badly answered groups outside ``taken``, each for ``rho``.
+        """``picks`` different, badly answered candidates outside ``taken``, each for ``rho``.
 
-        None as ``taken`` lets any group be picked any number of times.
+        ``estimate`` holds the model's answers to ``candidates.queries``, as fractions. None as ``taken`` lets any
+        candidate be picked any number of times.
         """
         ...
 
-    def measure(self, picks: Sequence[Pick], rho: float) -> tuple[tuple[np.ndarray, ...], float]:
-        """Noisy integer counts of every pick's cells, each for ``rho``, and the noise's standard deviation."""
+    def measure(self, asked: Sequence[Ask]) -> tuple[Measurement, ...]:
+        """Noisy integer counts of all that is asked."""
         ...
 
 
+def planned(ledger: Ledger, total: int, private: bool) -> Facts:
+    """The facts of a run before anything is spent, if the table had ``total`` rows; ``private`` means that their
+    number is measured first."""
+    relation, left = ledger.budget.relation, ledger.left
+    if not private:
+        return Facts(total, left, relation)
+    rho = total_rho(ledger)
+    return Facts(total, minus(left, rho), relation, gaussian_scale(rho, 1))
+
+
+def total_rho(ledger: Ledger) -> float:
+    """What the noisy number of rows costs."""
+    return with_room(ledger, ledger.left * TOTAL_SHARE, 1)
+
+
+def with_room(ledger: Ledger, rho: float, square: int) -> float:
+    """rho, or less where its noise would be below the least scale of the account."""
+    least = ledger.least_scale
+    return rho if least is None else min(rho, square / (2 * least**2))
+
+
 class Curator:
-    """Holds the private source and answers only through charged mechanisms."""
+    """Holds the private source and answers only through charged mechanisms.
 
-    def __init__(
-        self, source: Source, workload: Workload, budget: Budget, noise: Noise | None = None,
-        least_scale: float | None = None,
-    ) -> None:  # fmt: skip
-        if source.domain != workload.domain:
-            raise ValueError("the source and the workload have different domains")
-        self.workload = workload
-        self.relation = budget.relation
+    Args:
+        source: the private rows.
+        ledger: the budget; it may be shared with an earlier step, which has spent some of it.
+        noise: where noise comes from; OpenDP's samplers by default.
+    """
+
+    def __init__(self, source: Source, ledger: Ledger, noise: Noise | None = None) -> None:
+        self.ledger = ledger
+        self.relation = ledger.budget.relation
         self.noise: Noise = OpenDPNoise() if noise is None else noise
-        self.ledger = Ledger(budget, least_scale)
         self._source = source
-        self._opened: tuple[int, float] | None = None
-
-    @classmethod
-    def for_schedule(
-        cls, source: Source, workload: Workload, budget: Budget, schedule: Schedule, noise: Noise | None = None
-    ) -> Curator:
-        """A curator with the larger budget of Gaussian accounting where the schedule allows for it: where it selects
-        nothing by the data, and no noise is below one of the least scales. All of this is known from public facts."""
-        plain = cls(source, workload, budget, noise)
-        if all(spend.select_rho is None and spend.measure_rho > 0 for spend in plain._spends(schedule, MOST_ROWS)):
-            for least_scale in LEAST_SCALES:
-                curator = cls(source, workload, budget, noise, least_scale)
-                if curator.ledger.limit > plain.ledger.limit and curator._smallest_scale(schedule) >= least_scale:
-                    return curator
-        return plain
-
-    def _spends(self, schedule: Schedule, rows: int) -> Iterator[Spend]:
-        """What the rounds of a schedule would spend on a table of so many rows (n, where it is public)."""
-        rows = rows if self.public_rows is None else self.public_rows
-        t = 0
-        while (spend := schedule.spend(t, self.planned_rho, rows)) is not None:
-            yield spend
-            t += 1
-
-    def _smallest_scale(self, schedule: Schedule) -> float:
-        """The smallest noise of a schedule that only measures. Where n is private, a table of few rows may get fewer
-        measurements with less noise each: then the smallest for 1, 2, 4, ... rows, and of the noisy n itself."""
-        square = self.workload.l2_sensitivity_squared(self.relation)
-        sizes = [MOST_ROWS] if self.public_rows is not None else [2**k for k in range(MOST_ROWS.bit_length())]
-        scales = [gaussian_scale(s.measure_rho, square) for rows in sizes for s in self._spends(schedule, rows)]
-        if self.public_rows is None:
-            scales.append(gaussian_scale(self.ledger.limit * TOTAL_SHARE, 1))
-        return min(scales, default=0.0)
+        self._facts: Facts | None = None
+        self._tables: dict[Attributes, np.ndarray] = {}
+        self._flat: tuple[tuple[Queries, ...], np.ndarray] | None = None
+        self._checked: tuple[Queries, ...] | None = None
 
     @property
     def public_rows(self) -> int | None:
         """n where it is public: under replace."""
         return self._source.rows if self.relation is Relation.REPLACE else None
 
-    @property
-    def total_sigma(self) -> float:
-        return 0.0 if self.public_rows is not None else gaussian_scale(self._total_rho, 1)
-
-    @property
-    def _total_rho(self) -> float:
-        """What the noisy number of rows costs."""
-        return self._with_room(self.ledger.limit * TOTAL_SHARE, 1)
-
-    def _with_room(self, rho: float, square: int) -> float:
-        """rho, or less where its noise would be below the least scale of the account."""
-        least = self.ledger.least_scale
-        return rho if least is None else min(rho, square / (2 * least**2))
-
-    @cached_property
-    def _counts(self) -> np.ndarray:
-        return exact_counts(self._source, self.workload)
-
-    def open(self) -> tuple[int, float]:
-        """The number of rows (n under replace; a measured count, paid for once, under add-remove) and the rho for
-        the rounds."""
-        if self._opened is None:
+    def open(self) -> Facts:
+        """The facts: n is free under replace; under add-remove a noisy count is paid for, once."""
+        if self._facts is None:
             if self.public_rows is not None:
-                total = self.public_rows
+                self._facts = planned(self.ledger, self.public_rows, private=False)
             else:
+                rho = total_rho(self.ledger)
                 # One row more or less changes the count by 1.
-                self._charge_gaussian("number of rows", self._total_rho, 1)
-                total = max(1, int(self.noise.add_gaussian(np.array([self._source.rows]), self._total_rho, 1)[0]))
-            self._opened = total, self.ledger.left
-        return self._opened
-
-    @property
-    def planned_rho(self) -> float:
-        """What the rounds will have, known before anything is spent."""
-        return self.ledger.limit if self.public_rows is not None else self.ledger.limit - self._total_rho
-
-    def require_useful(self, measure_rho: float, rounds: int) -> None:
-        """Refuse a plan whose measurements would drown in noise; spends nothing."""
-        rows = MOST_ROWS if self.public_rows is None else self.public_rows
-        sigma = math.sqrt(self.workload.l2_sensitivity_squared(self.relation) / (2 * measure_rho))
-        rule = f"must leave each measurement a noise below {rows:,} rows (it would be {sigma:,.0f})"
-        if rounds > 1:
-            check(sigma <= rows, "rounds", rounds, rule, "use fewer rounds or a larger epsilon")
-        check(sigma <= rows, "epsilon", self.ledger.budget.epsilon, rule, "use a larger epsilon or a smaller workload")
+                self.ledger.charge(_gaussian_entry("number of rows", rho, 1))
+                noisy = self.noise.add_gaussian(np.array([self._source.rows]), rho, 1)
+                total, left = max(1, int(noisy[0])), self.ledger.left
+                self._facts = Facts(total, left, self.relation, gaussian_scale(rho, 1))
+        return self._facts
 
     def select(
-        self, estimate: np.ndarray, rule: ScoreRule, rho: float, count: int, taken: Collection[int] | None
+        self,
+        candidates: Candidates,
+        estimate: np.ndarray,
+        rule: ScoreRule,
+        rho: float,
+        picks: int,
+        taken: Collection[Queries] | None,
     ) -> tuple[Pick, ...]:
-        _require_finite(estimate, self.workload.queries)
-        total, _ = self.open()
-        rounded = np.rint(np.clip(estimate, -1.0, 2.0) * total).astype(np.int64)  # public
-        free = np.ones(self.workload.groups, bool)
-        free[list(taken or ())] = False
-        check(taken is None or int(free.sum()) >= count, "rounds", Shown("more picks"),
-              f"must pick at most {self.workload.groups:,} groups, each once",
-              "use fewer rounds or picks, or group by query")  # fmt: skip
-        sensitivity = rule.sensitivity(self.relation)
+        self._require_domain(candidates.queries)
+        if estimate.shape != (candidates.size,) or not np.all(np.isfinite(estimate)):
+            wanted = f"must be {candidates.size:,} finite answers"
+            raise InputError("estimate", Shown("others"), wanted, "use a smaller step")
+        rounded = np.rint(np.clip(estimate, -1.0, 2.0) * self.open().total).astype(np.int64)  # public
+        free = np.ones(len(candidates), bool)
+        free[[place for place in map(candidates.find, taken or ()) if place is not None]] = False
+        limit = f"must pick at most {len(candidates):,} candidates, each once"
+        hint = "use fewer rounds or picks, or group by query"
+        check(taken is None or int(free.sum()) >= picks, "rounds", Shown("more picks"), limit, hint)
+        sensitivity = max(1, rule.sensitivity(candidates, self.relation))
         scale = selection_scale(rho, sensitivity)
-        picks: list[Pick] = []
-        for _ in range(count):
+        found: list[Pick] = []
+        for _ in range(picks):
             self.ledger.charge(Entry("selection", "exponential mechanism", rho, sensitivity, scale))
-            if not picks:
-                scores = rule.scores(self.workload, self._counts, rounded, scale)
-                if scores.shape != (self.workload.groups * rule.candidates_per_group,):
-                    raise ValueError("a score rule must give one score per candidate")
-            candidates = np.flatnonzero(np.repeat(free, rule.candidates_per_group))
-            pick = rule.decode(int(candidates[self.noise.select(scores[candidates], rho, sensitivity)]))
-            free[pick.group] = taken is None
-            picks.append(pick)
-        return tuple(picks)
+            if not found:
+                scores = rule.scores(candidates, self._counts(candidates.queries), rounded, scale)
+                if scores.shape != (len(candidates) * rule.sides,):
+                    raise ValueError("a score rule must give its number of scores per candidate")
+            places = np.flatnonzero(np.repeat(free, rule.sides))
+            chosen, side = divmod(int(places[self.noise.select(scores[places], rho, sensitivity)]), rule.sides)
+            free[chosen] = taken is None
+            found.append(Pick(candidates[chosen], 1 - 2 * side))
+        return tuple(found)
 
-    def measure(self, picks: Sequence[Pick], rho: float) -> tuple[tuple[np.ndarray, ...], float]:
-        square = self.workload.l2_sensitivity_squared(self.relation)
+    def measure(self, asked: Sequence[Ask]) -> tuple[Measurement, ...]:
+        self._require_domain(tuple(queries for queries, _ in asked))
+        squares = [max(1, queries.sensitivity(self.relation).l2_squared) for queries, _ in asked]
         # A plan that follows from the noisy number of rows may ask for less noise than the account allows.
-        rho = self._with_room(rho, square)
-        noisy = []
-        for pick in picks:
-            self._charge_gaussian("measurement", rho, square)
-            cells = self.workload.group(pick.group).flat
-            noisy.append(self.noise.add_gaussian(self._counts[cells], rho, square))
-        return tuple(noisy), gaussian_scale(rho, square)
+        rhos = [with_room(self.ledger, rho, square) for (_, rho), square in zip(asked, squares, strict=True)]
+        charges = zip(rhos, squares, strict=True)
+        self.ledger.charge(*(_gaussian_entry("measurement", rho, square) for rho, square in charges))
+        self._look(queries.scope for queries, _ in asked)
+        measured = []
+        for (queries, _), rho, square in zip(asked, rhos, squares, strict=True):
+            counts = queries.of_marginal(self._tables[queries.scope])
+            noisy = self.noise.add_gaussian(counts, rho, square)
+            measured.append(Measurement(queries, noisy, gaussian_scale(rho, square)))
+        return tuple(measured)
 
-    def _charge_gaussian(self, label: str, rho: float, square: int) -> None:
-        scale = gaussian_scale(rho, square)
-        self.ledger.charge(Entry(label, GAUSSIAN, rho, math.sqrt(square), scale))
+    def _require_domain(self, asked: tuple[Queries, ...]) -> None:
+        """Refuse queries over another domain: the sensitivity that they state would be that of other counts."""
+        if asked is self._checked:
+            return
+        domain = self._source.schema.domain
+        for queries in asked:
+            if max(queries.scope) >= len(domain) or domain.shape(queries.scope) != queries.shape:
+                raise ValueError(f"queries over {queries.scope} of sizes {queries.shape} are not over the domain")
+        self._checked = asked
+
+    def _look(self, scopes: Iterable[Attributes]) -> None:
+        """Count the marginals that were not counted before, in one pass."""
+        missing = [scope for scope in dict.fromkeys(scopes) if scope not in self._tables]
+        if missing:
+            tables = count(self._source, missing)
+            if any(int(table.sum()) != self._source.rows for table in tables):
+                raise ValueError("the source must deliver all of its rows whenever it is asked for batches")
+            self._tables.update(zip(missing, tables, strict=True))
+
+    def _counts(self, asked: tuple[Queries, ...]) -> np.ndarray:
+        """The flat vector of exact counts of a list of queries; the last one is kept for the next selection."""
+        if self._flat is None or self._flat[0] is not asked:
+            self._look(queries.scope for queries in asked)
+            parts = [queries.of_marginal(self._tables[queries.scope]) for queries in asked]
+            flat = np.concatenate(parts)
+            for queries, part, end in zip(asked, parts, np.cumsum([len(part) for part in parts]), strict=True):
+                if part is self._tables[queries.scope]:  # no second copy of whole marginals
+                    self._tables[queries.scope] = flat[end - len(part) : end]
+            self._flat = asked, flat
+        return self._flat[1]
 
 
-def _require_finite(estimate: np.ndarray, queries: int) -> None:
-    """Checked before anything is charged."""
-    if estimate.shape != (queries,) or not np.all(np.isfinite(estimate)):
-        raise InputError("estimate", Shown("others"), f"must be {queries:,} finite answers", "use a smaller step")
+def _gaussian_entry(label: str, rho: float, square: int) -> Entry:
+    return Entry(label, GAUSSIAN, rho, math.sqrt(square), gaussian_scale(rho, square))

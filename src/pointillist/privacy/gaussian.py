@@ -44,7 +44,7 @@ LEAST_SCALES = (100.0, 10.0, 3.0)
 smaller r, and the larger rho."""
 
 MARGIN = 1e-9
-"""Relative step by which the root is moved to the safe side until the promise holds."""
+"""Relative step by which the root is moved to the safe side until the guarantee holds."""
 
 
 def gaussian_log_delta_of(rho: float, epsilon: float, least_scale: float) -> float:

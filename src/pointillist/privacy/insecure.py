@@ -1,4 +1,4 @@
-"""Seeded noise for tests and experiments. NOT PRIVATE: whoever knows the seed can take the noise off again."""
+"""Seeded noise for tests and experiments. NOT PRIVATE: whoever knows the seed can remove the noise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pointillist.privacy.mechanisms import gaussian_scale, selection_scale
 __all__ = ["InsecureSeededNoise"]
 
 STREAM = 0x6E6F697365
-"""Sets the noise apart from everything else that the same seed drives."""
+"""Separates the noise from everything else that the same seed drives."""
 
 
 class InsecureSeededNoise:

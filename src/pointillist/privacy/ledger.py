@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import decimal
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from pointillist.errors import BudgetError
 from pointillist.privacy.budget import Budget
@@ -55,10 +54,12 @@ class Ledger:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
+        """Every charge, oldest first."""
         return tuple(self._entries)
 
     @property
     def spent(self) -> float:
+        """What was charged, rounded up."""
         return _round_up(self._spent)
 
     @property
@@ -66,17 +67,19 @@ class Ledger:
         """What may still be spent, rounded down."""
         return minus(self.limit, self._spent)
 
-    def charge(self, entry: Entry) -> None:
-        """Book ``entry``, or raise :class:`BudgetError` and change nothing."""
-        if not (math.isfinite(entry.rho) and entry.rho >= 0):
-            raise ValueError(f"a charge must be finite and not negative, got rho = {entry.rho}")
-        if self.least_scale is not None:
-            self._require_gaussian(entry, self.least_scale)
-        after = self._spent + Fraction(entry.rho)
-        if after > Fraction(self.limit):
-            raise BudgetError(entry.rho, self.left, entry.label)
+    def charge(self, *entries: Entry) -> None:
+        """Book all ``entries``, or raise :class:`BudgetError` and change nothing."""
+        after = self._spent
+        for entry in entries:
+            if not (math.isfinite(entry.rho) and entry.rho >= 0):
+                raise ValueError(f"a charge must be finite and not negative, got rho = {entry.rho}")
+            if self.least_scale is not None:
+                self._require_gaussian(entry, self.least_scale)
+            after += Fraction(entry.rho)
+            if after > Fraction(self.limit):
+                raise BudgetError(entry.rho, self.left, entry.label)
         self._spent = after
-        self._entries.append(entry)
+        self._entries.extend(entries)
 
     @staticmethod
     def _require_gaussian(entry: Entry, least_scale: float) -> None:
@@ -89,7 +92,7 @@ class Ledger:
             raise ValueError(f"noise of scale {entry.scale!r} costs more than the {entry.rho!r} charged for it")
 
     def statement(self, n: int | None) -> str:
-        """The promise in plain words; ``n`` is the public number of rows, if it is public."""
+        """The guarantee in words; ``n`` is the public number of rows, if it is public."""
         budget = self.budget
         rows = f" (n = {n:,})" if n is not None else ""
         kinds: dict[str, tuple[int, Fraction]] = {}
@@ -108,12 +111,9 @@ class Ledger:
             lines.append("Warning: delta is not below 1/n, so it allows the values of some person to be published.")
         return "\n".join(lines)
 
-    def to_list(self) -> list[dict[str, Any]]:
-        return [asdict(entry) for entry in self._entries]
-
 
 def _shown(x: float) -> str:
-    """Four significant digits, rounded up: a statement must not promise more than is kept."""
+    """Four significant digits, rounded up: a statement must not claim more than holds."""
     context = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
     return f"{float(context.create_decimal(decimal.Decimal(repr(x)))):g}"
 

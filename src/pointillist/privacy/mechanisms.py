@@ -1,8 +1,8 @@
 """The mechanisms, and the only place where privacy noise is drawn.
 
 Both work on integers with OpenDP's exact samplers, whose randomness is the operating system's. Their scales are
-computed here; the cost that is charged is checked against the privacy map of the very OpenDP measurement that
-is then invoked.
+computed here; the cost that is charged is checked against the privacy map of the OpenDP measurement that is then
+invoked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def selection_scale(rho: float, sensitivity: int) -> float:
 
 
 def _up(scale: float) -> float:
-    """A hair more noise: covers the rounding of the square roots."""
+    """Slightly more noise: covers the rounding of the square roots."""
     return scale * (1 + 1e-12)
 
 

@@ -1,126 +1,105 @@
-"""A workload Q: the queries whose answers are to be kept, and the groups in which they are asked.
-
-A query is a conjunction of (attribute, value) pairs. The queries are the cells of marginals, laid out one
-marginal after the other in one flat answer vector. A *group* is what is selected and measured together: one
-query (``by_query``) or all cells of one marginal (``by_marginal``, the paper's marginal trick).
-"""
+"""A workload Q: the queries whose answers are to be kept. What is measured for them is the strategy's affair."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from pointillist.checks import check
 from pointillist.data.domain import Attributes, Domain
-from pointillist.data.neighbours import Relation
-from pointillist.errors import InputError, check, nearest
+from pointillist.queries.base import Queries
+from pointillist.queries.cells import Cells
+from pointillist.queries.marginal import Marginal
+from pointillist.queries.product import Product
 
-__all__ = ["Group", "Grouping", "Workload", "show_bytes"]
+__all__ = ["KINDS", "Workload", "offsets_of", "queries_of", "show_bytes"]
 
-
-class Grouping(StrEnum):
-    """What is selected and measured together."""
-
-    QUERY = "query"
-    MARGINAL = "marginal"
-
-    @classmethod
-    def parse(cls, word: str) -> Grouping:
-        known = [g.value for g in cls]
-        if word not in known:
-            raise InputError("group", word, f"must be one of {', '.join(known)}", nearest(word, known))
-        return cls(word)
-
-
-@dataclass(frozen=True)
-class Group:
-    """One group: its marginal, its cells in the flat answer vector, and its cells inside the marginal."""
-
-    marginal: int
-    flat: slice
-    cells: slice
+KINDS: dict[str, Any] = {kind.kind: kind for kind in (Marginal, Product)}
+"""The kinds of queries that can be read back from plain data, by name."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Marginals over a domain, grouped by query or by marginal."""
+    """Queries over a domain, answered one after the other in one flat vector.
+
+    Attributes:
+        domain: the attributes and their sizes.
+        queries: marginals and other queries, each of them once.
+    """
 
     domain: Domain
-    marginals: tuple[Attributes, ...]
-    grouping: Grouping = Grouping.MARGINAL
+    queries: tuple[Queries, ...]
 
     def __post_init__(self) -> None:
-        check(len(self.marginals) > 0, "workload", 0, "must have at least one marginal", "name some attributes")
-        d = len(self.domain)
-        for marginal in self.marginals:
-            if not marginal or list(marginal) != sorted(set(marginal)) or not all(0 <= i < d for i in marginal):
-                raise ValueError(f"{marginal} is not an increasing tuple of attribute positions below {d}")
-        if len(set(self.marginals)) < len(self.marginals):
-            raise ValueError("a workload must not hold a marginal twice: it would be paid for twice")
+        check(len(self.queries) > 0, "workload", 0, "must have at least one query", "name some attributes")
+        for queries in self.queries:
+            if max(queries.scope) >= len(self.domain) or self.domain.shape(queries.scope) != queries.shape:
+                raise ValueError(f"queries over {queries.scope} of sizes {queries.shape} are not over the domain")
+        members = set(self.queries)
+        some = [queries for queries in self.queries if isinstance(queries, Cells)]
+        cells = [(queries.whole, cell) for queries in some for cell in queries.taken]
+        twice = len(set(cells)) < len(cells) or any(queries.whole in members for queries in some)
+        if twice or len(members) < len(self.queries):
+            raise ValueError("a workload must not hold the same queries twice: they would be paid for twice")
+
+    @classmethod
+    def of(cls, domain: Domain, queries: Iterable[Queries | str | Sequence[str | int]]) -> Workload:
+        """A workload of queries, and of marginals given by the names (or positions) of their attributes.
+
+        Args:
+            domain: the attributes and their sizes, for example ``schema.domain``.
+            queries: for example ``[("sex", "age"), "region"]``; attributes in any order.
+        """
+        lists = ([one] if isinstance(one, str) else one for one in queries)
+        return cls(domain, tuple(Marginal.of(domain, q) if isinstance(q, Sequence) else q for q in lists))
 
     @cached_property
     def offsets(self) -> np.ndarray:
-        """Where each marginal's cells begin in the flat answer vector; one more entry holds the end."""
-        sizes = [self.domain.cells_of(marginal) for marginal in self.marginals]
-        return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        """Where the answers of each member of ``queries`` begin in the flat vector; one more entry holds the end."""
+        return offsets_of(self.queries)
 
     @property
-    def queries(self) -> int:
-        """|Q|."""
+    def size(self) -> int:
+        """|Q|, the number of single queries."""
         return int(self.offsets[-1])
 
     @property
-    def groups(self) -> int:
-        return self.queries if self.grouping is Grouping.QUERY else len(self.marginals)
-
-    @property
-    def answer_bytes(self) -> int:
-        """The memory of one answer vector (64-bit numbers)."""
-        return 8 * self.queries
-
-    def regroup(self, grouping: Grouping) -> Workload:
-        return replace(self, grouping=grouping)
-
-    def group(self, index: int) -> Group:
-        """The group with the given number."""
-        if self.grouping is Grouping.QUERY:
-            marginal = int(np.searchsorted(self.offsets, index, side="right")) - 1
-            cell = index - int(self.offsets[marginal])
-            return Group(marginal, slice(index, index + 1), slice(cell, cell + 1))
-        start, stop = int(self.offsets[index]), int(self.offsets[index + 1])
-        return Group(index, slice(start, stop), slice(0, stop - start))
-
-    def values(self, marginal: int, cell: int) -> tuple[int, ...]:
-        """The target values y of a cell, one per attribute of its marginal."""
-        shape = self.domain.shape(self.marginals[marginal])
-        return tuple(int(v) for v in np.unravel_index(cell, shape))
-
-    def fixed(self, query: int) -> dict[int, int]:
-        """The attributes that a query fixes, with their values (``query`` numbers the flat answer vector)."""
-        marginal = int(np.searchsorted(self.offsets, query, side="right")) - 1
-        values = self.values(marginal, query - int(self.offsets[marginal]))
-        return dict(zip(self.marginals[marginal], values, strict=True))
-
-    def l2_sensitivity_squared(self, relation: Relation) -> int:
-        """The square of the L2 sensitivity of one group's counts.
-
-        Adding or removing a row changes one cell of a marginal by 1. Replacing a row moves 1 from one cell to
-        another: a single query changes by 1, a whole marginal by sqrt(1 + 1).
-        """
-        whole_marginal = self.grouping is Grouping.MARGINAL
-        return 2 if relation is Relation.REPLACE and whole_marginal else 1
-
-    def max_per_group(self, values: np.ndarray) -> np.ndarray:
-        """The largest entry of each group of a flat vector."""
-        if self.grouping is Grouping.QUERY:
-            return values
-        return np.maximum.reduceat(values, self.offsets[:-1])
+    def scopes(self) -> tuple[Attributes, ...]:
+        """The attributes of each member of ``queries``."""
+        return tuple(queries.scope for queries in self.queries)
 
     def describe(self) -> str:
-        size = show_bytes(self.answer_bytes)
-        return f"{len(self.marginals):,} marginals, {self.queries:,} queries ({size} an answer vector)"
+        """The size of the workload in words."""
+        marginals = all(queries.partition for queries in self.queries)
+        groups = "marginals" if marginals else "groups of queries"
+        answers = show_bytes(8 * self.size)
+        return f"{len(self.queries):,} {groups}, {self.size:,} queries ({answers} of answers)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The workload as plain data, by attribute names."""
+        return {"size": self.size, "queries": [queries.to_dict(self.domain.names) for queries in self.queries]}
+
+    @classmethod
+    def from_dict(cls, spec: dict[str, Any], domain: Domain) -> Workload:
+        """The workload behind :meth:`to_dict`."""
+        return cls(domain, tuple(queries_of(one, domain) for one in spec["queries"]))
+
+
+def offsets_of(queries: Iterable[Queries]) -> np.ndarray:
+    """Where the answers of each of the queries begin in their flat vector; one more entry holds the end."""
+    return np.concatenate([[0], np.cumsum([one.size for one in queries], dtype=np.int64)])
+
+
+def queries_of(spec: dict[str, Any], domain: Domain) -> Queries:
+    """The queries behind ``Queries.to_dict``."""
+    if spec["kind"] == Cells.kind:
+        return Cells(queries_of(spec["of"], domain), tuple(map(int, spec["taken"])))
+    queries: Queries = KINDS[spec["kind"]].from_dict(spec, domain)
+    return queries
 
 
 def show_bytes(count: float) -> str:

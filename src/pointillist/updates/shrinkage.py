@@ -1,4 +1,4 @@
-"""A fit of relaxed rows to noisy marginals that shrinks towards independent attributes as far as the noise asks for.
+"""A fit of relaxed rows to noisy answers that shrinks towards independent attributes, as far as the noise calls for.
 
 The rows p_1 .. p_B minimise, with noisy fractions y_c of the standard deviation sigma_c,
 
@@ -6,40 +6,40 @@ The rows p_1 .. p_B minimise, with noisy fractions y_c of the standard deviation
         + lambda sum_j g_j c log(1 + v_j / c),        g_j = sqrt(m_j) (1 - m_j),  c = 0.3,
 
 where m is the mean row and v_j, between 0 and 1, the variance of p_bj over the rows b as a share of m_j (1 - m_j), by
-Adam, from the product of the estimated one-way marginals, none of them below 0.0003, and small random differences. It
-descends again, from where it is, while the mean of (q_c - y_c)^2 / sigma_c^2 is clearly above 1, so that the residual
-is larger than the noise, and the last descent still lowered the whole by one percent; and as often as it was of use in
-a trial (see below). The model is the mixture of several such fits, which differ in their starts: what they have of the
-noise is not the same in all, and averages out in part.
+Adam, from the product of the estimated one-way marginals, none of them below 0.0003, and small random differences. The
+descent is repeated, from where it ended, while the mean of (q_c - y_c)^2 / sigma_c^2 is clearly above 1, so that the
+residual is larger than the noise, and the last descent still lowered the whole by one percent; and as often as it
+helped in a trial (see below). The model is the mixture of several such fits, which differ in their starts: what they
+have fitted of the noise differs, and averages out in part.
 
-The first term alone follows the noise. The second is 0 for a product of marginals and grows with all that ties
-attributes together. The logarithm is for values that are tied strongly, as where one column repeats another: what a
-square would take from them is the largest error by far. The penalty rises from 0 during the first steps, so that such
-ties are there before it is. The less noise, the less it counts beside the first: lambda = s * 18 sigma^(-0.6), with
+The first term alone follows the noise. The second is 0 for a product of marginals and grows with every dependency
+between attributes. The logarithm is for values that depend strongly on each other, as where one column repeats another:
+what a square would take from them is the largest error by far. The penalty rises from 0 during the first steps, so that
+such dependencies form before it sets in. The less noise, the less it counts: lambda = s * 18 sigma^(-0.6), with
 sigma the noise (as a fraction) that the workload's marginals have, or would have if all were measured alike. s = 1
-to 1.5 came out best on most of the tables that it was developed on.
+to 1.5 was best on most of the tables that it was developed on.
 
-How strongly attributes are tied differs from table to table, so s is tried by splitting the noise. Draw z with the
-known variance sigma_c^2 of the noise; then y + tau z and y - z / tau have independent noise, of 1 + tau^2 and
+How strongly attributes depend on each other differs from table to table, so s is tried by splitting the noise. Draw z
+with the known variance sigma_c^2 of the noise; then y + tau z and y - z / tau have independent noise, of 1 + tau^2 and
 1 + tau^-2 times that variance. A fit f to the first is judged by its distance sum_c (f_c - (y - z / tau)_c)^2 /
 sigma_c^2 to the second; the difference of two such distances, of fits f and g, has the standard error
 sqrt(4 (1 + tau^-2) sum_c (f_c - g_c)^2 / sigma_c^2). tau = 0.7 leaves the first not much noisier than y itself, so that
 what is best for it is best for y. From s = 1 on, s rises to 1.5, and then to 1.5^3, as long as the distance gets
-smaller, or else falls in such steps, down to 1.5^-11. The fit with the s that was found then descends again, up
+smaller, or else falls in such steps, down to 1.5^-11. The fit with the s that was found is then repeated, up
 to three times in all, as long as that makes the distance smaller by two standard errors and by a tenth of what is left
 of it without the noise, (1 + tau^-2) for every cell: a wide table may need it. All of this uses nothing but the noisy
 values: it is post-processing, and z, which protects nothing, may come from any generator.
 
-A *public table* with the fractions x_c is a prior beside the measurements: each of its cells counts as a measurement
+A *public table* with the fractions x_c adds to the measurements: each of its cells counts as a measurement
 of x_c with the variance v_c / kappa, v_c = a x_c (1 - x_c) + b. How far the two tables are apart is measured:
 (y_c - x_c)^2 - sigma_c^2 estimates the square of the true distance of a cell without bias, so a and b come from a
 regression of it on x_c (1 - x_c) and 1 over all measured cells; what is not clearly above 0 is taken for 0. a is at
 least 1 / m, the sampling noise of m public rows, and b at least a^2 / 2: a public table that is worth 1 / a rows says
-that little of a cell which it does not have.
+little about a cell that it does not have.
 kappa = 0.3, since the same distance comes back in many overlapping marginals, where the noise is new in each. Whether
 the public table is used at all is again decided by splitting the noise: only if the fit with it is better by a
 standard error: a table that is far away has large variances and does little harm. With it,
-marginals that were not measured are fitted to the public table, too.
+queries that were not measured are fitted to the public table, too.
 """
 
 from __future__ import annotations
@@ -47,40 +47,41 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from pointillist.data.domain import Attributes
+from pointillist.data.domain import Domain
 from pointillist.data.public import PublicTable
 from pointillist.families.relaxed import Params, Relaxed
-from pointillist.framework import Log, to_simplex
-from pointillist.privacy.scores import Pick
-from pointillist.queries.workload import Workload
-from pointillist.updates.descent import Descent, Settings, combined
+from pointillist.framework import Info, Log, Updated
+from pointillist.queries.base import Queries
+from pointillist.queries.intervals import Intervals
+from pointillist.queries.measurement import to_simplex
+from pointillist.queries.workload import offsets_of
+from pointillist.updates.descent import Recipe, cells_data, combined, descend
 
-__all__ = ["Prior", "ShrunkenFit", "one_way"]
+__all__ = ["PublicCells", "ShrunkenFit", "one_way"]
 
 LAMBDA, POWER = 18.0, 0.6
 FACTOR, MOST_UP, MOST_DOWN = 1.5, 3, 11
-"""How s is tried: by powers of this factor, up to this one and down to that one."""
+"""How s is tried: by powers of this factor, and the largest exponents up and down."""
 TAU = 0.7
 """How the noise is split: see above."""
 MOST_DESCENTS = 10
-"""A fit descends no more often than that."""
+"""The largest number of descents of a fit."""
 MOST_USEFUL, USEFUL = 3, 0.1
-"""And no more often than that where its residual looks like noise already; each time must take away such a share of the
-squared error that is left."""
+"""The largest number where its residual looks like noise already, and the share of the remaining squared error that
+each of them must remove."""
 LEAST_SHARE = 3e-4
 """No value's estimated share is taken to be smaller at the start. A frequent value whose estimate the noise has put at
-0 would otherwise have no gradient to speak of, and would never come back."""
+0 would otherwise have hardly any gradient, and would never come back."""
 KAPPA = 0.3
 """How much the public cells count: see above."""
 MOST_WEIGHT = 100.0
-"""No public cell counts for more than so many measured ones: the descent would not converge."""
+"""No public cell counts for more than this number of measured ones: the descent would not converge."""
 
-Descents = Iterator[tuple[Params, float, bool]]
-"""After each descent: the rows, the loss, and whether the residual looks like noise or the loss falls no more."""
+Descents = Iterator[tuple[Params, Info, bool]]
+"""After each descent: the rows, its diagnostics, and whether the residual looks like noise or the loss has stalled."""
 
 
 @dataclass(frozen=True)
@@ -96,15 +97,23 @@ class Choice:
 class ShrunkenFit:
     """The update. Memory: what was chosen, once it is.
 
-    ``family`` has the rows of one fit, ``fits`` is their number. ``asked`` is the number of the workload's marginals,
-    which come first in what may be measured; ``strength`` is s, or None to choose it. ``whole`` fits over all that may
-    be measured, not only over what was: then rounds that measure ever more share one compiled program.
+    Attributes:
+        family: the rows of one fit.
+        fits: the number of fits.
+        wanted: the queries of the workload.
+        measurable: all that may be measured, in the order in which it is fitted.
+        recipe: how a fit descends.
+        strength: s, or None to choose it.
+        public: a public table, if there is one.
+        whole: fit over all that may be measured, not only over what was measured: then rounds that measure ever more
+            share one compiled program.
     """
 
     family: Relaxed
     fits: int
-    asked: int
-    settings: Settings
+    wanted: tuple[Queries, ...]
+    measurable: tuple[Queries, ...]
+    recipe: Recipe
     strength: float | None = None
     public: PublicTable | None = None
     whole: bool = False
@@ -112,65 +121,59 @@ class ShrunkenFit:
     def init(self, params: Params) -> None:
         return None
 
-    def __call__(
-        self, rng: np.random.Generator, params: Params, memory: Choice | None, log: Log
-    ) -> tuple[Params, Choice]:
+    def __call__(self, rng: np.random.Generator, params: Params, memory: Choice | None, log: Log) -> Updated:
         import jax.numpy as jnp
 
-        problem = self.problem(log)
+        target = self.target(log)
         starts = rng.spawn(self.fits)  # which do not depend on what is tried out below
-        choice = memory or self.choose(rng, problem)
-        parts = [self.fit(start, problem, choice) for start in starts]
-        log.notes[-1].update(problem.log.notes[-1], strength=choice.strength, descents=choice.descents)
+        choice = memory or self.choose(rng, target)
+        fits = [settled(self.descents(start, target, choice), choice.descents) for start in starts]
+        info = fits[-1].last | {"strength": choice.strength, "descents": float(choice.descents)}
         if self.public is not None:
-            log.notes[-1]["public"] = choice.weight
-        return {name: jnp.concatenate([part[name] for part in parts]) for name in params}, choice
+            info["public"] = choice.weight
+        return Updated({name: jnp.concatenate([fit.params[name] for fit in fits]) for name in params}, choice, info)
 
-    def problem(self, log: Log) -> Problem:
-        """What is to be fitted: the measured marginals and, with a public table, those of the workload that it has."""
-        marginals = log.workload.marginals
-        beside = () if self.public is None else self.public.covered(marginals[: self.asked])
-        log = log if self.whole else restricted(log, beside)
-        targets, precision = combined(log)
-        # As if all marginals of the workload had been measured alike, with the same budget.
-        spent = sum(precision[log.workload.offsets[:-1]])
-        problem = Problem(log, targets, precision, float(np.sqrt(self.asked / spent)), frozenset(beside))
-        return problem if self.public is None else replace(problem, prior=Prior.of(self.public, problem))
+    def target(self, log: Log) -> Target:
+        """What is to be fitted: what was measured and, with a public table, the wanted queries that it can answer."""
+        borrowed = frozenset() if self.public is None else frozenset(_answered_by(self.public, self.wanted))
+        measured = {m.queries for m in log.measurements}
+        queries = self.measurable if self.whole else tuple(q for q in self.measurable if q in measured | borrowed)
+        targets, precision = combined(queries, log.measurements, log.total)
+        # As if all of the workload had been measured alike, with the same budget.
+        spent = sum(precision[offsets_of(queries)[:-1]])
+        target = Target(queries, targets, precision, float(np.sqrt(len(self.wanted) / spent)), borrowed)
+        return target if self.public is None else replace(target, public=PublicCells.of(self.public, target))
 
-    def fit(self, rng: np.random.Generator, problem: Problem, choice: Choice) -> Params:
-        """One fit: the best of its descents."""
-        return settled(self.descents(rng, problem, choice), choice.descents)[0]
-
-    def descents(self, rng: np.random.Generator, problem: Problem, choice: Choice) -> Descents:
+    def descents(self, rng: np.random.Generator, target: Target, choice: Choice) -> Descents:
         """The family's random rows, moved to the one-way marginals, descend to the targets, again and again."""
         import jax
         import jax.numpy as jnp
 
-        workload, cells = problem.log.workload, int(np.count_nonzero(problem.precision))
-        targets, precision = problem.with_public(choice.weight)
-        base = np.log(np.maximum(np.concatenate(one_way(workload, targets, precision)), LEAST_SHARE))
+        queries, cells = target.queries, int(np.count_nonzero(target.precision))
+        targets, precision = target.with_public(choice.weight)
+        ways = one_way(self.family.domain, queries, targets, precision)
+        base = np.log(np.maximum(np.concatenate(ways), LEAST_SHARE))
         params = self.family.init(rng)
         params = params | {"logits": params["logits"] + jnp.asarray(base, jnp.float32)[None, :]}
-        descent = Descent(self.family, workload, self.settings)
-        penalty = 2 * choice.strength * LAMBDA * problem.sigma**-POWER / cells
-        data: dict[str, Any] = descent.cells_data(targets, precision, cells) | {"penalty": np.float32(penalty)}
-        notes, least = problem.log.notes[-1], np.inf
+        penalty = 2 * choice.strength * LAMBDA * target.sigma**-POWER / cells
+        data = cells_data(self.family.layout(queries), targets, precision, cells) | {"penalty": np.float32(penalty)}
+        least = np.inf
         for _ in range(MOST_DESCENTS):
             # The descent consumes what it starts from.
-            params, _ = descent.fit(rng, jax.tree.map(jnp.copy, params), data, -1.0, problem.log)
-            stalled = notes["loss"] > 0.99 * least
-            least = min(least, notes["loss"])
-            residual = notes["loss"] - penalty * notes["spread"]
+            params, info = descend(self.family, queries, self.recipe, rng, jax.tree.map(jnp.copy, params), data)
+            stalled = info["loss"] > 0.99 * least
+            least = min(least, info["loss"])
+            residual = info["loss"] - penalty * info["spread"]
             if choice.weight:  # then the loss is also that of the public cells
-                answers = self.family.answers(params, workload)
-                residual = float(np.sum(problem.precision * (answers - problem.targets) ** 2)) / cells
-            yield params, notes["loss"], stalled or residual <= 1 + 2 * np.sqrt(2 / cells)
+                answers = self.family.answers(params, queries)
+                residual = float(np.sum(target.precision * (answers - target.targets) ** 2)) / cells
+            yield params, info, stalled or residual <= 1 + 2 * np.sqrt(2 / cells)
 
-    def choose(self, rng: np.random.Generator, problem: Problem) -> Choice:
-        """By how well fits to one part of the split noise foretell the other."""
+    def choose(self, rng: np.random.Generator, target: Target) -> Choice:
+        """By how well fits to one part of the split noise predict the other."""
         choice = Choice(1.0 if self.strength is None else self.strength)
         if self.strength is None:
-            split = Split(self, rng, problem)
+            split = Split(self, rng, target)
             best, power = split.trial(choice), 0
             for sign, most in ((1, MOST_UP), (-1, MOST_DOWN)):
                 while abs(power) < most and power * sign >= 0:
@@ -180,15 +183,20 @@ class ShrunkenFit:
                         break
                     best, power = new, step
             choice = split.enough(best)
-        if problem.prior is not None:
-            split = Split(self, rng, problem)
+        if target.public is not None:
+            split = Split(self, rng, target)
             with_public, without = split.trial(replace(choice, weight=KAPPA)), split.trial(choice)
             choice = (with_public if split.closer(with_public.answers, without.answers, 1.0) else without).choice
         return choice
 
 
+def _answered_by(public: PublicTable, queries: Sequence[Queries]) -> list[Queries]:
+    """The queries whose attributes a public table has."""
+    return [one for one in queries if public.covered([one.scope])]
+
+
 @dataclass(frozen=True)
-class Prior:
+class PublicCells:
     """Public fractions x_c and the variances v_c around them; ``known`` are the cells that the public table has."""
 
     fractions: np.ndarray
@@ -196,25 +204,24 @@ class Prior:
     known: np.ndarray
 
     @classmethod
-    def of(cls, public: PublicTable, problem: Problem) -> Prior | None:
-        """The prior for the measured marginals and those beside, with its variances from what was measured; None if the
-        public table has no measured marginal."""
-        workload, targets, precision = problem.log.workload, problem.targets, problem.precision
-        measured = precision[workload.offsets[:-1]] > 0
-        beside = [marginal in problem.beside for marginal in workload.marginals]
-        covered = public.covered([workload.marginals[n] for n in np.flatnonzero(measured | beside)])
-        counts = dict(zip(covered, public.count(covered), strict=True))
-        empty = [np.zeros(workload.domain.cells_of(marginal)) for marginal in workload.marginals]
-        pairs = list(zip(workload.marginals, empty, strict=True))
-        fractions = np.concatenate([counts[m] / public.rows if m in counts else zeros for m, zeros in pairs])
-        known = np.concatenate([np.full(len(zeros), m in counts) for m, zeros in pairs])
+    def of(cls, public: PublicTable, target: Target) -> PublicCells | None:
+        """The public answers to what was measured or borrowed, with variances from what was measured; None if the
+        public table can answer nothing that was measured."""
+        queries, targets, precision = target.queries, target.targets, target.precision
+        measured = precision[offsets_of(queries)[:-1]] > 0
+        asked = [one for one, paid in zip(queries, measured, strict=True) if paid or one in target.borrowed]
+        covered = _answered_by(public, asked)
+        tables = public.count([one.scope for one in covered])
+        counts = {one: one.of_marginal(table) for one, table in zip(covered, tables, strict=True)}
+        fractions = np.concatenate([counts[q] / public.rows if q in counts else np.zeros(q.size) for q in queries])
+        known = np.concatenate([np.full(one.size, one in counts) for one in queries])
         both = known & (precision > 0)
         if not both.any():
             return None
-        spread, inverse = fractions * (1 - fractions), precision[both]
+        variance, inverse = fractions * (1 - fractions), precision[both]
         excess = (targets[both] - fractions[both]) ** 2 - 1 / inverse
         # The variance of an excess is about 2 / inverse^2, so its standard deviations are the rows' weights.
-        design = np.stack([spread[both], np.ones(len(excess))], axis=1) * inverse[:, None]
+        design = np.stack([variance[both], np.ones(len(excess))], axis=1) * inverse[:, None]
         gram, moments = design.T @ design, design.T @ (excess * inverse)
         scale, constant = nonnegative(gram, moments)
         # In these units the rows have the variance 2. What is within two standard errors of 0 is taken for 0.
@@ -223,35 +230,43 @@ class Prior:
             for found, own in zip((scale, constant), np.diag(gram), strict=True)
         )
         scale = max(scale, 1 / public.rows)
-        variances = scale * spread + max(constant, scale**2 / 2)
+        variances = scale * variance + max(constant, scale**2 / 2)
         return cls(fractions, np.maximum(variances, KAPPA / (MOST_WEIGHT * inverse.max())), known)
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Noisy fractions with their precisions (0 where nothing was measured), the noise as if all of the workload had
-    been measured, the marginals that are fitted to public answers though they were not measured, and the prior."""
+class Target:
+    """What a fit aims at.
 
-    log: Log
+    Attributes:
+        queries: what is fitted, in the order of the flat vectors.
+        targets: noisy fractions, 0 where nothing was measured.
+        precision: 1 / variance of each, 0 where nothing was measured.
+        sigma: the noise as if all of the workload had been measured.
+        borrowed: queries that are fitted to public answers even if they were not measured.
+        public: the public answers, if there are any.
+    """
+
+    queries: tuple[Queries, ...]
     targets: np.ndarray
     precision: np.ndarray
     sigma: float
-    beside: frozenset[Attributes] = frozenset()
-    prior: Prior | None = None
+    borrowed: frozenset[Queries] = frozenset()
+    public: PublicCells | None = None
 
     def with_public(self, weight: float) -> tuple[np.ndarray, np.ndarray]:
         """Targets and precisions with the public cells as measurements of precision ``weight`` / v_c."""
-        if self.prior is None or weight == 0:
+        if self.public is None or weight == 0:
             return self.targets, self.precision
-        added = np.where(self.prior.known, weight / self.prior.variances, 0.0)
+        added = np.where(self.public.known, weight / self.public.variances, 0.0)
         precision = self.precision + added
-        sums = self.precision * self.targets + added * self.prior.fractions
+        sums = self.precision * self.targets + added * self.public.fractions
         return np.divide(sums, precision, out=np.zeros_like(sums), where=precision > 0), precision
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A fit to the first part of the split noise: its answers, how often it descended, and its further descents."""
+    """A fit to the first part of the split noise: its answers, the number of its descents, and further descents."""
 
     choice: Choice
     answers: np.ndarray
@@ -262,29 +277,29 @@ class Trial:
 class Split:
     """The noise, split in two: fits to the first part are judged by the second."""
 
-    def __init__(self, update: ShrunkenFit, rng: np.random.Generator, problem: Problem) -> None:
+    def __init__(self, update: ShrunkenFit, rng: np.random.Generator, target: Target) -> None:
         self._update = update
-        spread = np.divide(1.0, problem.precision, out=np.zeros_like(problem.precision), where=problem.precision > 0)
-        noise = rng.standard_normal(len(spread)) * np.sqrt(spread)
-        self._precision, self._held_out = problem.precision, problem.targets - noise / TAU
-        self._problem = replace(
-            problem,
-            targets=problem.targets + TAU * noise,
-            precision=problem.precision / (1 + TAU**2),
-            sigma=problem.sigma * np.sqrt(1 + TAU**2),
+        variance = np.divide(1.0, target.precision, out=np.zeros_like(target.precision), where=target.precision > 0)
+        noise = rng.standard_normal(len(variance)) * np.sqrt(variance)
+        self._precision, self._held_out = target.precision, target.targets - noise / TAU
+        self._target = replace(
+            target,
+            targets=target.targets + TAU * noise,
+            precision=target.precision / (1 + TAU**2),
+            sigma=target.sigma * np.sqrt(1 + TAU**2),
         )
         if update.public is not None:
-            self._problem = replace(self._problem, prior=Prior.of(update.public, self._problem))  # from its own noise
+            self._target = replace(self._target, public=PublicCells.of(update.public, self._target))  # its own noise
         self._seed = int(rng.integers(2**31))
 
     def trial(self, choice: Choice) -> Trial:
         """A fit to the first part."""
-        descents = self._update.descents(np.random.default_rng(self._seed), self._problem, choice)
-        params, count = settled(descents, choice.descents)
-        return Trial(choice, self._answers(params), count, descents)
+        descents = self._update.descents(np.random.default_rng(self._seed), self._target, choice)
+        fit = settled(descents, choice.descents)
+        return Trial(choice, self._answers(fit.params), fit.count, descents)
 
     def enough(self, trial: Trial) -> Choice:
-        """The choice with as many descents as are of use."""
+        """The choice with as many descents as help."""
         best, count = trial.answers, trial.count
         for params, _, _ in itertools.islice(trial.further, max(0, MOST_USEFUL - count)):
             new = self._answers(params)
@@ -295,29 +310,39 @@ class Split:
         return replace(trial.choice, descents=min(count, MOST_USEFUL))
 
     def _answers(self, params: Params) -> np.ndarray:
-        return self._update.family.answers(params, self._problem.log.workload)
+        return self._update.family.answers(params, self._target.queries)
 
     def distance(self, answers: np.ndarray) -> float:
         """The squared distance to the second part, in units of the noise variance."""
         return float(np.sum(self._precision * (answers - self._held_out) ** 2))
 
     def closer(self, new: np.ndarray, old: np.ndarray, errors: float) -> bool:
-        """Whether the new answers are closer to the second part than the old ones, by so many standard errors."""
+        """Whether the new answers are closer to the second part than the old ones, by ``errors`` standard errors."""
         gain = self.distance(old) - self.distance(new)
         return bool(gain > errors * np.sqrt(4 * (1 + TAU**-2) * np.sum(self._precision * (new - old) ** 2)))
 
 
-def settled(descents: Descents, least: int) -> tuple[Params, int]:
-    """The rows with the smallest loss once the descents are done, at least so many; and how many they were."""
+@dataclass(frozen=True)
+class Fit:
+    """The rows with the smallest loss, the number of descents, and the diagnostics of the last one."""
+
+    params: Params
+    count: int
+    last: Info
+
+
+def settled(descents: Descents, least: int) -> Fit:
+    """The best of the descents until they are done, at least ``least`` of them."""
     kept, smallest, count = None, np.inf, 0
-    for params, loss, done in descents:
+    info: Info = {}
+    for params, info, done in descents:
         count += 1
-        if kept is None or loss < smallest:
-            kept, smallest = params, loss
+        if kept is None or info["loss"] < smallest:
+            kept, smallest = params, info["loss"]
         if done and count >= least:
             break
     assert kept is not None
-    return kept, count
+    return Fit(kept, count, dict(info))
 
 
 def nonnegative(gram: np.ndarray, moments: np.ndarray) -> tuple[float, float]:
@@ -331,34 +356,42 @@ def nonnegative(gram: np.ndarray, moments: np.ndarray) -> tuple[float, float]:
     return min(corners, key=lambda at: float(np.array(at) @ gram @ np.array(at) - 2 * moments @ np.array(at)))
 
 
-def restricted(log: Log, beside: Sequence[Attributes] = ()) -> Log:
-    """The log over a workload that holds the measured marginals, those ``beside``, and no others."""
-    marginals = log.workload.marginals
-    more = set(beside)
-    kept = sorted(log.taken | {group for group, marginal in enumerate(marginals) if marginal in more})
-    place = {group: n for n, group in enumerate(kept)}
-    workload = Workload(log.workload.domain, tuple(marginals[group] for group in kept))
-    rounds = [
-        replace(entry, picks=tuple(Pick(place[pick.group]) for pick in entry.picks))
-        for entry in log.rounds
-        if entry.noisy
-    ]
-    return Log(workload, log.total, rounds, [{} for _ in rounds])
+def one_way(domain: Domain, queries: Sequence[Queries], targets: np.ndarray, precision: np.ndarray) -> list[np.ndarray]:
+    """Estimated one-way marginals: those of all whole products with the attribute, weighted by their precision (a sum
+    over c cells has c times the variance), moved to the simplex; uniform where nothing was measured.
 
-
-def one_way(workload: Workload, targets: np.ndarray, precision: np.ndarray) -> list[np.ndarray]:
-    """Estimated one-way marginals: the sums of all measured marginals with the attribute, weighted by their precision
-    (a sum over c cells has c times the variance), moved to the simplex; uniform where nothing was measured."""
-    sizes = workload.domain.sizes
-    sums, weights = [np.zeros(size) for size in sizes], np.zeros(len(sizes))
-    for n, marginal in enumerate(workload.marginals):
-        cells = workload.group(n).flat
-        table = targets[cells].reshape(workload.domain.shape(marginal))
-        for axis, attribute in enumerate(marginal):
-            weight = precision[cells].mean() * sizes[attribute] / table.size
-            sums[attribute] += weight * np.moveaxis(table, axis, 0).reshape(sizes[attribute], -1).sum(axis=1)
+    With products F_i, the other attributes are summed out by columns that add up to 1 for every code, and F_i is
+    inverted by least squares.
+    """
+    sums, weights = [np.zeros(size) for size in domain.sizes], np.zeros(len(domain))
+    offsets = offsets_of(queries)
+    for n, one in enumerate(queries):
+        if one.factors is None or one.cells is not None:
+            continue
+        cells = slice(offsets[n], offsets[n + 1])
+        table = targets[cells].reshape([len(factor.bounds) for factor in one.factors])
+        ones = [factor.ones for factor in one.factors]
+        for axis, attribute in enumerate(one.scope):
+            others = ones[:axis] + ones[axis + 1 :]
+            if any(weights is None for weights in others):
+                continue
+            size = domain.sizes[attribute]
+            # The squared length of the weights that sum out the other attributes: their number of cells in a marginal.
+            length = np.prod([weights @ weights for weights in others if weights is not None]) * size
+            weight = precision[cells].mean() * size / length
+            sums[attribute] += weight * _way(table, axis, one.factors)
             weights[attribute] += weight
     return [
         to_simplex(total / weight) if weight > 0 else np.full(len(total), 1 / len(total))
         for total, weight in zip(sums, weights, strict=True)
     ]
+
+
+def _way(table: np.ndarray, axis: int, factors: tuple[Intervals, ...]) -> np.ndarray:
+    """The one-way marginal of one axis of a table of product queries."""
+    if all(factor.identity for factor in factors):
+        way: np.ndarray = np.moveaxis(table, axis, 0).reshape(table.shape[axis], -1).sum(axis=1)
+        return way
+    for other in reversed([n for n in range(table.ndim) if n != axis]):
+        table = np.tensordot(table, np.asarray(factors[other].ones), (other, 0))
+    return np.asarray(np.linalg.lstsq(factors[axis].matrix.T.astype(float), table, rcond=None)[0])

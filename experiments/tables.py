@@ -1,0 +1,41 @@
+"""What the tables of accuracy share: the runs of one cell, and where the runs were made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from experiments.curves import Spot, best
+from experiments.grid import Key, Row, Sweep
+
+
+def spot_of(sweep: Sweep, dataset: str, epsilon: float, results: Mapping[Key, Row]) -> Spot | None:
+    """The runs of a sweep with a single setting on one table at one epsilon; None if there are none."""
+    runs = (run for run in (*sweep.tuned(), *sweep.untuned()) if run.dataset == dataset and run.epsilon == epsilon)
+    return best(runs, results).get(epsilon)
+
+
+def three_errors(spot: Spot | None) -> str:
+    """Max error, root-mean-square error and total variation distance, with the number of runs."""
+    if spot is None:
+        return ""
+    return f"{spot.mean('max'):.4f} / {spot.mean('rmse'):.5f} / {spot.mean('tvd'):.3f} ({len(spot.runs)})"
+
+
+def against(spot: Spot | None, reference: tuple[float, float]) -> tuple[str, str, str]:
+    """Max error and root-mean-square error of ours and of a reference, and their ratios."""
+    theirs = f"{reference[0]:.4f} / {reference[1]:.5f}"
+    if spot is None:
+        return "", theirs, ""
+    ours = spot.mean("max"), spot.mean("rmse")
+    return (
+        f"{ours[0]:.4f} / {ours[1]:.5f}",
+        theirs,
+        f"{ours[0] / reference[0]:.2f} / {ours[1] / reference[1]:.2f}",
+    )
+
+
+def made_on(sweeps: Sequence[Sweep], results: Mapping[Key, Row]) -> str:
+    """The machines on which the runs of the sweeps were made."""
+    runs = [run for sweep in sweeps for run in (*sweep.tuned(), *sweep.untuned())]
+    machines = {results[run.key]["machine"] for run in runs if run.key in results}
+    return f"The runs were made on: {'; '.join(sorted(machines))}."

@@ -1,0 +1,1 @@
+"""What the experiments and the benchmarks share: tables by name, one seeded run, facts about the machine, Markdown."""

@@ -1,0 +1,72 @@
+"""Tables, public tables and workloads by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from pointillist import Categorical, Schema, Table, Workload, load
+from pointillist.data.public import PublicTable
+from pointillist.queries.kway import parse_workload
+
+# The paper does not list the columns of its reduced ACS table. It has 455 three-way marginals, so it has 15 columns.
+# These are the two-valued columns of acs-pa, employment and tenure, and the smallest of the others.
+ACS_REDUCED = (
+    "SEX", "NATIVITY", "LANX", "ESR", "HICOV", "PRIVCOV", "PUBCOV", "DIS", "DEAR", "DEYE", "DREM", "DPHY", "TEN",
+    "MULTG", "TYPEHUGQ",
+)  # fmt: skip
+PROJECTIONS = {"acs-pa-reduced": ("acs-pa", ACS_REDUCED)}
+"""Tables that only exist in the experiments: a named dataset over some of its columns."""
+ADULT_SIZES = (2, 2, 5, 6, 7, 9, 15, 16, 42, 16, 6, 10, 10)
+"""The numbers of values of ADULT's columns, for benchmarks that need no rows."""
+SHUFFLED = " shuffled"
+"""The end of the name of a public table whose columns are shuffled: it has the same values, and no correlations."""
+
+
+def table_of(name: str) -> Table:
+    """A dataset by name, or a projection of one."""
+    if name in PROJECTIONS:
+        dataset, columns = PROJECTIONS[name]
+        return _dataset(dataset).project(columns)
+    return _dataset(name)
+
+
+@cache
+def _dataset(name: str) -> Table:
+    """A dataset from its files, or packed in the folder that ``POINTILLIST_PACKED`` names."""
+    packed = os.environ.get("POINTILLIST_PACKED")
+    if packed:
+        with np.load(Path(packed) / f"{name}.npz") as arrays:
+            names, sizes, codes = arrays["names"], arrays["sizes"], arrays["codes"]
+        columns = [Categorical(str(n), tuple(range(int(size)))) for n, size in zip(names, sizes, strict=True)]
+        return Table(Schema(tuple(columns)), tuple(codes))
+    return load(name)
+
+
+def pack(folder: Path, names: Iterable[str]) -> list[str]:
+    """Write the datasets behind ``names`` as compressed arrays, for a machine without their files or pyarrow."""
+    folder.mkdir(parents=True, exist_ok=True)
+    datasets = {PROJECTIONS[name][0] if name in PROJECTIONS else name.removesuffix(SHUFFLED) for name in names}
+    for name in sorted(datasets):
+        table = table_of(name)
+        domain = table.domain
+        np.savez_compressed(folder / f"{name}.npz", names=domain.names, sizes=domain.sizes, codes=np.stack(table.codes))
+    return sorted(datasets)
+
+
+def public_of(table: Table, name: str) -> PublicTable:
+    """A public table, read with the schema of the private one."""
+    public = table_of(name.removesuffix(SHUFFLED))
+    if name.endswith(SHUFFLED):
+        rng = np.random.default_rng(0)
+        public = Table(public.schema, tuple(rng.permutation(codes) for codes in public.codes))
+    return PublicTable.encode(public, table.schema)
+
+
+def workload_of(table: Table, marginals: str) -> Workload:
+    """All marginals over K columns, or some of them: ``K`` or ``K:COUNT``."""
+    return parse_workload(f"marginals:{marginals}", table.domain, len(table))

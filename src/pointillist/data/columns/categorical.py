@@ -1,0 +1,195 @@
+"""Categorical columns: a list of values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pointillist.checks import check
+from pointillist.data.columns.base import (
+    MISSING_NUMBERS,
+    Column,
+    Label,
+    check_column,
+    code_dtype,
+    different_bins,
+    is_missing,
+    place_missing,
+    read_keys,
+    refuse_strays,
+    same_codes,
+    without_none,
+)
+from pointillist.errors import InputError, Shown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Categorical"]
+
+KEYS = {"values": list, "ordered": bool, "missing": bool, "other": object, "dtype": object}
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """A column that takes one of the listed values.
+
+    Args:
+        name: The name of the column in the table.
+        values: The values: all strings, all integers or all booleans. Value ``i`` has code ``i``.
+        ordered: Whether neighbouring values are similar, as in "low", "medium", "high".
+        missing: Whether values may be missing. Missing is then a value of its own, with the last code.
+        other: The value that replaces every value that is not listed. Without it, such values are refused.
+        dtype: The type of the decoded column. By default string, int64 or bool, depending on the values.
+    """
+
+    name: str
+    values: tuple[Label, ...]
+    ordered: bool = False
+    missing: bool = False
+    other: Label | None = None
+    dtype: str = ""
+
+    def __post_init__(self) -> None:
+        where, values, labels = f"column {self.name!r}", list(self.values), list(self.labels)
+        different = len(set(map(str, values))) == len(values)
+        check(different, where, values, "must list different values", "remove the repeated ones")
+        check(len(values) > 0, where, [], "must list its values", "write values = [...]")
+        kinds = {type(value) for value in labels}
+        rule = "must list values of one type (strings, whole numbers or true/false, 'other' included)"
+        names = Shown(sorted(kind.__name__ for kind in kinds))
+        check(len(kinds) == 1 and kinds <= {str, int, bool}, where, names, rule, "write them as strings")
+        rule, hint = "must not list 'other' among its values", "remove one of the two"
+        check(self.other not in self.values, where, self.other, rule, hint)
+        small = all(-(2**63) <= value < 2**63 for value in labels if isinstance(value, int))
+        check(small, where, labels, "must list whole numbers of 64 bits", "write them as strings")
+        check_column(self)
+        rule, hint = "must be a type that holds every value of the column", "choose another, or leave dtype out"
+        check(self.dtype == "" or self._survives(), f"{where}: dtype", self.dtype, rule, hint)
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The values, followed by ``other`` if there is one."""
+        return self.values if self.other is None else (*self.values, self.other)
+
+    @property
+    def size(self) -> int:
+        """The number of codes."""
+        return len(self.labels) + self.missing
+
+    @property
+    def output_dtype(self) -> str:
+        """The type of the decoded column."""
+        return self.dtype or {str: "string", int: "int64", bool: "bool"}[self._kind]
+
+    @property
+    def _kind(self) -> type:
+        return type(self.labels[0])
+
+    def encode(self, array: pa.Array) -> np.ndarray:
+        """Return the code of each value. Numbers and booleans may also be given as strings."""
+        array, values = self._comparable(array)
+        strings = MISSING_NUMBERS if self._kind is int else ("",)
+        nulls = is_missing(array, [string for string in strings if string not in self.labels])
+        codes = _positions(array, values)
+        stray = (codes < 0) & ~nulls
+        if self.other is None:
+            refuse_strays(self, array, stray, 'other = "..."')
+        return place_missing(self, np.where(stray, len(self.values), codes), nulls)
+
+    def _comparable(self, array: pa.Array) -> tuple[pa.Array, list[Any]]:
+        """Return the array and the values of the column in a form in which equal values compare equal."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        kind, values = self._kind, list(self.values)
+        if pa.types.is_string(array.type):
+            if kind is bool:
+                return pc.utf8_lower(array), [str(value).lower() for value in values]
+            if kind is int:  # pandas writes integers with missing values as 1.0
+                array = pc.replace_substring_regex(array, r"^\s*(-?[0-9]+)(\.0*)?\s*$", r"\1")
+                array = pc.replace_substring_regex(array, "^-0$", "0")
+            return array, [str(value) for value in values]
+        if kind is str:
+            array = pc.cast(array, pa.string())
+        elif kind is int and pa.types.is_boolean(array.type):
+            array = pc.cast(array, pa.int8())
+        elif kind is int and pa.types.is_floating(array.type):
+            array = pc.add(array, pa.scalar(0.0, array.type))  # turns -0.0 into 0.0, which compares as different
+        return array, values
+
+    def decode(self, codes: np.ndarray, rng: np.random.Generator) -> pa.Array:
+        """Return the value of each code; ``rng`` is not used."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        labels = pa.array(list(self.labels))
+        places = pa.array(codes.astype(np.int32), mask=codes >= len(labels))
+        if self.output_dtype == "category":
+            return pa.DictionaryArray.from_arrays(places, labels, ordered=self.ordered)
+        types = {"bool": pa.bool_(), "string": pa.string()}
+        return pc.cast(labels.take(places), types.get(self.output_dtype, self.output_dtype), safe=False)
+
+    def _survives(self) -> bool:
+        """Return whether every value survives a round trip through the output type."""
+        import pyarrow as pa
+
+        plain = replace(self, dtype="", other=None, values=self.labels)
+        codes = np.arange(len(self.labels))
+        try:
+            out = self.decode(codes, np.random.default_rng(0))
+            back = plain.encode(out.dictionary_decode() if pa.types.is_dictionary(out.type) else out)
+        except (pa.ArrowException, InputError):
+            return False
+        return np.array_equal(back, codes)
+
+    def translate(self, codes: np.ndarray, source: Column) -> np.ndarray:
+        """Return codes of the column ``source`` as codes of this one, matched by their labels as strings."""
+        if same_codes(self, source):
+            return codes
+        if not source.labels:
+            raise different_bins(self)
+        place = {str(label): code for code, label in enumerate(self.labels)}
+        unknown = -1 if self.other is None else len(self.values)
+        missing = len(self.labels) if self.missing else -1
+        lookup = np.array([*(place.get(str(label), unknown) for label in source.labels), missing])
+        translated: np.ndarray = lookup[codes]
+        if (translated < 0).any():
+            code = int(codes[translated < 0][0])
+            label = source.labels[code] if code < len(source.labels) else None
+            rule, hint = "must only hold values of the private schema", "map the value to one of them, or drop its rows"
+            raise InputError(f"column {self.name!r}", label, rule, hint)
+        return translated.astype(code_dtype(self.size))
+
+    def describe(self) -> str:
+        """Return a one-line description."""
+        order = "ordered" if self.ordered else "unordered"
+        return f"{self.name}: {len(self.labels):,} {order} values{' or missing' if self.missing else ''}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ``[[column]]`` table of a schema file."""
+        out: dict[str, Any] = {"name": self.name, "type": "categorical", "values": list(self.values)}
+        flags = {"ordered": self.ordered or None, "missing": self.missing or None}
+        return without_none(out | flags | {"other": self.other, "dtype": self.dtype or None})
+
+    @classmethod
+    def from_dict(cls, spec: dict[str, Any]) -> Categorical:
+        """Create the column from a ``[[column]]`` table of a schema file."""
+        return cls(**read_keys(spec, KEYS))
+
+
+def _positions(array: pa.Array, values: list[Any]) -> np.ndarray:
+    """Return the position of each entry of ``array`` in ``values``, -1 if it is not there."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        found = pc.index_in(array, value_set=pa.array(values).cast(array.type))
+    except pa.ArrowInvalid:  # for example the value 300 and an array of 8-bit integers
+        exact = pa.types.is_integer(array.type) and array.type != pa.uint64()
+        wide = pa.int64() if exact else pa.float64()
+        found = pc.index_in(array.cast(wide, safe=False), value_set=pa.array(values).cast(wide, safe=False))
+    positions: np.ndarray = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return positions

@@ -1,0 +1,198 @@
+"""Numeric columns: numbers in bins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pointillist.checks import check, one_of
+from pointillist.data.columns.base import (
+    MISSING_NUMBERS,
+    NUMBERS,
+    Column,
+    Label,
+    check_column,
+    different_bins,
+    is_missing,
+    place_missing,
+    read_keys,
+    refuse_strays,
+    same_codes,
+    without_none,
+)
+from pointillist.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Numeric", "holds_bins"]
+
+KEYS = {"edges": list, "integer": bool, "decode": object, "clip": bool, "missing": bool, "dtype": object}
+WIDEST = 1e300
+"""The largest bin edge; differences between edges stay finite."""
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A column of numbers, in the bins ``[e_0, e_1), ..., [e_{m-1}, e_m]``.
+
+    Args:
+        name: The name of the column in the table.
+        edges: The bin edges ``e_0 < ... < e_m``, known without looking at the data.
+        integer: Whether the numbers are integers.
+        decode_as: How a bin is decoded: "uniform" draws a number from the bin, "midpoint" takes its middle.
+        clip: Whether numbers outside ``[e_0, e_m]`` are put into the outer bins. Otherwise they are refused.
+        missing: Whether values may be missing. Missing is then a value of its own, with the last code.
+        dtype: The type of the decoded column. By default int64 if ``integer``, otherwise float64.
+    """
+
+    name: str
+    edges: tuple[float, ...]
+    integer: bool = False
+    decode_as: str = "uniform"
+    clip: bool = False
+    missing: bool = False
+    dtype: str = ""
+
+    def __post_init__(self) -> None:
+        where, edges = f"column {self.name!r}", list(self.edges)
+        good = len(edges) >= 2 and all(-WIDEST <= e <= WIDEST for e in edges) and all(a < b for a, b in pairwise(edges))
+        rule = "must have two or more finite, increasing bin edges"
+        check(good, where, edges, rule, "sort them, and use clip = true for open ends")
+        whole = not self.integer or all(float(e).is_integer() for e in edges)
+        check(whole, where, edges, "must have whole bin edges because integer = true", "round the edges")
+        one_of(f"{where}: decode", self.decode_as, ("midpoint", "uniform"))
+        check_column(self)
+        rule = "must be a numeric type that has a number in every bin of the column"
+        hint = "choose float64, or int64 for an integer column"
+        check(holds_bins(self.output_dtype, edges, self.integer), f"{where}: dtype", self.output_dtype, rule, hint)
+
+    @property
+    def ordered(self) -> bool:
+        """True: neighbouring bins hold similar numbers."""
+        return True
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """Empty: the codes stand for bins."""
+        return ()
+
+    @property
+    def size(self) -> int:
+        """The number of codes."""
+        return len(self.edges) - 1 + self.missing
+
+    @property
+    def output_dtype(self) -> str:
+        """The type of the decoded column."""
+        return self.dtype or ("int64" if self.integer else "float64")
+
+    def encode(self, array: pa.Array) -> np.ndarray:
+        """Return the bin of each number. Numbers may also be given as strings."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if pa.types.is_string(array.type):
+            array = pc.utf8_trim_whitespace(array)
+        nulls = is_missing(array, MISSING_NUMBERS)
+        array = pc.if_else(pa.array(nulls), pa.scalar(None, array.type), array)
+        where = f"column {self.name!r}"
+        try:
+            numbers = pc.cast(array, pa.float64(), safe=False)
+        except pa.ArrowInvalid:
+            value = next(v.as_py() for v in array if not _is_number(v))
+            hint = "correct the file or make the column categorical"
+            raise InputError(where, value, "must hold numbers", hint) from None
+        nulls = is_missing(numbers, ())  # NaN can be written in many ways
+        x = np.where(nulls, self.edges[0], numbers.to_numpy(zero_copy_only=False))
+        edges = np.asarray(self.edges)
+        bins = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
+        if self.integer and (fraction := np.flatnonzero(x != np.floor(x))).size:
+            rule, hint = "must hold whole numbers because integer = true", "set integer = false in the schema"
+            raise InputError(where, float(x[fraction[0]]), rule, hint)
+        if not self.clip:
+            refuse_strays(self, array, (x < edges[0]) | (x > edges[-1]), "clip = true")
+        return place_missing(self, bins, nulls)
+
+    def decode(self, codes: np.ndarray, rng: np.random.Generator) -> pa.Array:
+        """Return a number from the bin of each code, drawn by ``rng`` unless the column decodes to midpoints."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        edges = np.asarray(self.edges, dtype=np.float64)
+        bins = len(edges) - 1
+        nulls = codes >= bins
+        inside = np.minimum(codes, bins - 1)
+        low, high = edges[inside], edges[inside + 1]
+        u = rng.random(len(codes)) if self.decode_as == "uniform" else 0.5
+        if self.integer:  # [low, high) holds low .. high - 1; the last bin also holds its upper edge
+            high = high - (inside < bins - 1)
+            x = np.minimum(low + np.floor(u * (high - low + 1)), high)
+        else:
+            x = low + u * (high - low)
+            if self.output_dtype == "float32":  # rounding must not leave [low, high)
+                x, low, high = x.astype(np.float32), _float32_above(low), _float32_above(high)
+            x = np.clip(x, low, np.nextafter(high, low))
+        return pc.cast(pa.array(x, mask=nulls), self.output_dtype, safe=False)
+
+    def translate(self, codes: np.ndarray, source: Column) -> np.ndarray:
+        """Return codes of the column ``source``, which must have the same bins, as codes of this one."""
+        if not same_codes(self, source):
+            raise different_bins(self)
+        return codes
+
+    def describe(self) -> str:
+        """Return a one-line description."""
+        bins = "1 bin" if len(self.edges) == 2 else f"{len(self.edges) - 1:,} bins"
+        gaps = " or missing" if self.missing else ""
+        return f"{self.name}: {bins} from {self.edges[0]:g} to {self.edges[-1]:g}{gaps}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ``[[column]]`` table of a schema file."""
+        edges = [int(e) if self.integer else float(e) for e in self.edges]
+        out = {"name": self.name, "type": "numeric", "edges": edges, "integer": self.integer, "decode": self.decode_as}
+        flags = {"clip": self.clip or None, "missing": self.missing or None}
+        return without_none(out | flags | {"dtype": self.dtype or None})
+
+    @classmethod
+    def from_dict(cls, spec: dict[str, Any]) -> Numeric:
+        """Create the column from a ``[[column]]`` table of a schema file."""
+        fields = read_keys(spec, KEYS)
+        numbers = all(isinstance(e, int | float) and not isinstance(e, bool) for e in spec["edges"])
+        where = f"column {spec['name']!r}: edges"
+        check(numbers, where, spec["edges"], "must be numbers", "write numbers without quotes")
+        return cls(**{"decode_as" if key == "decode" else key: value for key, value in fields.items()})
+
+
+def holds_bins(dtype: str, edges: Sequence[float], integer: bool) -> bool:
+    """Return whether a type has a number in every bin, and rounding to it never moves a number to another bin."""
+    if dtype not in NUMBERS:
+        return False
+    kind = np.dtype(dtype)
+    if kind.kind != "f":
+        limits = np.iinfo(kind)
+        return integer and int(limits.min) <= edges[0] and edges[-1] <= int(limits.max)
+    digits = np.finfo(kind)
+    if max(map(abs, edges)) > (2.0 ** (digits.nmant + 1) if integer else float(digits.max)):
+        return False
+    return kind.itemsize == 8 or bool(np.all(np.diff(_float32_above(np.asarray(edges, float))) > 0))
+
+
+def _float32_above(x: np.ndarray) -> np.ndarray:
+    """Return the smallest 32-bit numbers that are not below ``x``."""
+    near = x.astype(np.float32)
+    return np.where(near < x, np.nextafter(near, np.float32(np.inf)), near)
+
+
+def _is_number(value: pa.Scalar) -> bool:
+    import pyarrow as pa
+
+    try:
+        value.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True

@@ -1,0 +1,73 @@
+"""Steps: the kinds of rounds. A strategy returns one of them for every round."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from pointillist.framework.log import Log, Round
+from pointillist.framework.parts import Family
+from pointillist.privacy.curator import Ask, Door
+from pointillist.privacy.scores import Pick, ScoreRule
+from pointillist.queries.base import Queries
+from pointillist.queries.candidates import Candidates
+
+__all__ = ["Draw", "Measure", "Select"]
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Measure these queries, which were chosen without looking at the data (other than through the log)."""
+
+    asked: tuple[Ask, ...]
+
+    def take(self, door: Door, family: Family[P], params: P, log: Log, rng: np.random.Generator) -> Round:
+        return Round(measurements=door.measure(self.asked))
+
+
+@dataclass(frozen=True)
+class Select:
+    """Select badly answered candidates, then measure them.
+
+    Attributes:
+        candidates: what to choose among.
+        rule: how a candidate is scored.
+        picks: the number of candidates to select.
+        select_rho: the cost of each selection.
+        measure_rho: the cost of each measurement; 0 measures nothing.
+        taken: candidates that may not be selected; None lets a candidate be selected any number of times.
+    """
+
+    candidates: Candidates
+    rule: ScoreRule
+    picks: int
+    select_rho: float
+    measure_rho: float
+    taken: Collection[Queries] | None = None
+
+    def take(self, door: Door, family: Family[P], params: P, log: Log, rng: np.random.Generator) -> Round:
+        estimate = family.answers(params, self.candidates.queries)
+        picks = door.select(self.candidates, estimate, self.rule, self.select_rho, self.picks, self.taken)
+        if self.measure_rho == 0:
+            return Round(picks, selected=True)
+        measured = door.measure([Ask(pick.queries, self.measure_rho) for pick in picks])
+        return Round(picks, measured, selected=True)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Draw candidates (and signs) uniformly, with replacement: free, since no data is looked at."""
+
+    candidates: Candidates
+    rule: ScoreRule
+    picks: int
+
+    def take(self, door: Door, family: Family[P], params: P, log: Log, rng: np.random.Generator) -> Round:
+        sides = self.rule.sides
+        drawn = (divmod(int(n), sides) for n in rng.integers(len(self.candidates) * sides, size=self.picks))
+        return Round(tuple(Pick(self.candidates[chosen], 1 - 2 * side) for chosen, side in drawn))

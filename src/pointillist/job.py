@@ -1,0 +1,356 @@
+"""From a table to a release: prepare a job, which spends nothing, and run it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from pointillist.algorithms import Method, Task, get_method
+from pointillist.checks import at_least, between, check, one_of, present, whole
+from pointillist.data.domain import Domain
+from pointillist.data.neighbours import Relation
+from pointillist.data.public import PublicTable
+from pointillist.data.schema import Schema
+from pointillist.data.sources import Source, TableSource
+from pointillist.data.table import Table
+from pointillist.errors import PointillistError, RunStopped, Shown, is_near
+from pointillist.framework import Algorithm, Log, most_rounds, run
+from pointillist.privacy.account import ledger_for
+from pointillist.privacy.budget import Budget
+from pointillist.privacy.curator import MOST_ROWS, Curator, planned
+from pointillist.privacy.facts import Facts, Phase
+from pointillist.privacy.insecure import InsecureSeededNoise
+from pointillist.privacy.ledger import Ledger
+from pointillist.queries.candidates import Grouping
+from pointillist.queries.kway import parse_workload
+from pointillist.queries.workload import Workload, show_bytes
+from pointillist.release import Description, MethodUsed, Privacy, PublicUsed, Release, draw_rows, read, versions
+
+__all__ = ["Job", "default_method", "prepare", "synthesize", "workload_of"]
+
+SpendingProgress = Callable[[int, int, float], None]
+"""Called before the first and after each round: rounds done, rounds in all, share of the budget spent."""
+
+RANDOM_DRAW_CELLS = 50_000
+"""Under add-remove, where n is private: the largest marginal, in cells, that a random draw may take."""
+
+
+def synthesize(
+    table: Any,
+    *,
+    progress: SpendingProgress = lambda done, rounds, spent: None,
+    announce: Callable[[str], None] = lambda text: None,
+    **options: Any,
+) -> Release:
+    """Make a synthetic table under (epsilon, delta)-differential privacy: :func:`prepare` a job and run it.
+
+    Args:
+        table: the private table.
+        progress: called before the first and after each round with the rounds done, the rounds in all and the share
+            of the budget that is spent.
+        announce: gets a few lines about the size of the job and about what was found.
+        **options: the other arguments of :func:`prepare`; ``epsilon`` must be given.
+    """
+    job = prepare(table, **options)
+    return job.run(progress, announce)
+
+
+def prepare(
+    table: Any,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    schema: Schema | None = None,
+    public: Any = None,
+    relation: str | Relation = Relation.REPLACE,
+    method: str | Method | None = None,
+    workload: str | Workload = "marginals:3",
+    group: str | Grouping | None = None,
+    rows: int | None = None,
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+    insecure_noise_seed: int | None = None,
+    zcdp: bool = False,
+) -> Job:
+    """Check everything and plan a run, without spending anything.
+
+    Args:
+        table: the private table: a :class:`~pointillist.Table`, a pandas, polars or Arrow table together with
+            ``schema``, or any :class:`~pointillist.data.sources.Source` of batches of rows.
+        epsilon: the privacy loss, above 0.
+        delta: the probability that the loss is larger; by default 1/n^2 under ``replace``. It must be given under
+            ``add-remove``.
+        schema: the columns of a plain table.
+        public: a public table of any of these kinds, over all or some of the columns, for the methods that use one.
+            Nothing is spent on it.
+        relation: ``"replace"`` or ``"add-remove"``: which tables are neighbours.
+        method: the name of a method, or a :class:`~pointillist.Method` of your own; by default see
+            :func:`default_method`.
+        workload: the queries to keep: a :class:`~pointillist.Workload` or a text such as ``"marginals:3"``.
+        group: ``"query"`` or ``"marginal"``: what is selected and measured together.
+        rows: the number of synthetic rows; by default n, or its noisy count.
+        seed: drives post-processing (initial weights, sampling of rows), never privacy noise.
+        settings: hyper-parameters of the method, by name.
+        insecure_noise_seed: replaces the noise by seeded noise: for experiments only, the release is NOT PRIVATE.
+        zcdp: account in zCDP even where the tighter account for Gaussian noise would hold.
+    """
+    source = _source(table, schema)
+    source.schema.require_reviewed("of the table")
+    rule, hint = "must be another table", "give a table that is public already, or leave it out"
+    check(public is None or public is not table, "public", Shown("the private table"), rule, hint)
+    relation = Relation(one_of("relation", str(relation), [r.value for r in Relation]))
+    rows_known = source.rows if relation is Relation.REPLACE else None  # where n is private, it decides nothing
+    enough = rows_known is None or rows_known >= 2
+    check(enough, "table", Shown(f"{rows_known}"), "must have at least 2 rows", "give the whole table")
+    budget = Budget(float(epsilon), _delta(delta, rows_known), relation)
+    seed = between("seed", whole("seed", seed), 0, 2**63 - 1, "use 0")
+    if insecure_noise_seed is not None:
+        insecure_noise_seed = at_least("insecure_noise_seed", whole("insecure_noise_seed", insecure_noise_seed), 0)
+    if rows is not None:
+        rows = between("rows", whole("rows", rows), 1, MOST_ROWS, "give for example 1000")
+    settings, domain = settings or {}, source.schema.domain
+    chosen = _method(method, domain, group, settings, public)
+    chosen.require_public(public is not None)
+    grouping, configured = chosen.grouping(group), chosen.configure(settings)
+    queries = workload_of(workload, domain, RANDOM_DRAW_CELLS if rows_known is None else rows_known)
+    task = Task(queries, grouping, _public_table(public, source.schema))
+    algorithm = chosen.algorithm(task, configured)
+    ledger = Ledger(budget) if zcdp else ledger_for(budget, rows_known, algorithm.strategy.outline)
+    noise = None if insecure_noise_seed is None else InsecureSeededNoise(insecure_noise_seed)
+    job = Job(chosen, configured, task, algorithm, Curator(source, ledger, noise), source.schema, rows, seed)
+    job.check_plan()
+    return job
+
+
+def _with_options(call: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a function that hands its options on to :func:`prepare`: with all of them in it."""
+    own = [p for p in inspect.signature(call).parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    options = list(inspect.signature(prepare).parameters.values())[1:]
+    return inspect.Signature([own[0], *options, *own[1:]], return_annotation=Release)
+
+
+synthesize.__signature__ = _with_options(synthesize)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A checked plan: what will be asked, with which budget, in how much memory. Running it spends the budget.
+
+    Attributes:
+        method: the method.
+        settings: its settings.
+        task: the workload, the grouping and the public table.
+        algorithm: the parts of the method.
+        curator: the private table behind its ledger.
+        schema: the columns.
+        rows: the number of synthetic rows; None for n, or its noisy count.
+        seed: the seed of the post-processing.
+    """
+
+    method: Method
+    settings: Any
+    task: Task
+    algorithm: Algorithm[Any]
+    curator: Curator
+    schema: Schema
+    rows: int | None
+    seed: int
+    _state: dict[str, bool] = field(default_factory=dict, repr=False)
+
+    @property
+    def facts(self) -> Facts:
+        """What is known before anything is spent. A private number of rows is taken to be large."""
+        rows = self.curator.public_rows
+        return planned(self.curator.ledger, MOST_ROWS if rows is None else rows, private=rows is None)
+
+    @property
+    def plan(self) -> tuple[Phase, ...]:
+        """The phases of the run: rounds, picks and noise, as far as public facts fix them."""
+        return self.algorithm.strategy.outline(self.facts)
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds, at most."""
+        return most_rounds(self.algorithm.strategy, self.facts)
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes the model and its answers take."""
+        return self.algorithm.family.footprint(self.task.workload.queries)
+
+    def check_plan(self) -> None:
+        """Refuse more rounds than there are candidates or than the budget can serve, before anything is spent."""
+        picked, phases, rounds = 0, self.plan, self.rounds
+        rows = MOST_ROWS if self.curator.public_rows is None else self.curator.public_rows
+        for phase in phases:
+            if phase.candidates is not None:
+                picked += phase.rounds * phase.picks
+                rule = f"must pick at most the workload's {phase.candidates:,} groups, each once"
+                hint = "use fewer rounds or picks, or group by query"
+                check(picked <= phase.candidates, "rounds", rounds, rule, hint)
+            if phase.noise is not None:
+                most = phase.noise[1]
+                rule = f"must leave each measurement a noise below {rows:,} rows (it would be {most:,.0f})"
+                if rounds > 1:
+                    check(most <= rows, "rounds", rounds, rule, "use fewer rounds or a larger epsilon")
+                epsilon = self.curator.ledger.budget.epsilon
+                check(most <= rows, "epsilon", epsilon, rule, "use a larger epsilon or a smaller workload")
+
+    def describe(self) -> list[str]:
+        """The job in a few lines."""
+        queries, public = self.task.workload, self.task.public
+        memory = show_bytes(self.memory)
+        lines = [f"{self.method.name}: {queries.describe()}; the model and its answers take about {memory}"]
+        if public is not None:
+            covered, members = len(public.covered(queries.scopes)), len(queries.queries)
+            lines.append(f"{public.describe()}; it covers {covered:,} of the {members:,} marginals")
+        return lines
+
+    def run(
+        self,
+        progress: SpendingProgress = lambda done, rounds, spent: None,
+        announce: Callable[[str], None] = lambda text: None,
+    ) -> Release:
+        """Spend the budget and make the release. A job runs once.
+
+        Args:
+            progress: called before the first and after each round with the rounds done, the rounds in all and the
+                share of the budget that is spent.
+            announce: gets a few lines about the size of the job and about what was found.
+        """
+        if self._state.setdefault("started", False):
+            raise PointillistError("this job was run already, and its budget is spent; prepare a new one")
+        for line in self.describe():
+            announce(line)
+        ledger = self.curator.ledger
+        progress(0, self.rounds, 0.0)
+        self._state["started"] = True
+        try:
+            params, log = run(
+                self.algorithm,
+                self.curator,
+                self.seed,
+                lambda done, of: progress(done, of, ledger.spent / ledger.limit),
+            )
+        except RunStopped as stop:
+            noise, names = self.curator.noise.description, self.schema.domain.names
+            raise RunStopped(stop.reason, stop.log, ledger, noise, names) from stop
+        _announce_findings(log, announce)
+        rows = draw_rows(self.algorithm.family, params, self.schema, self.rows or log.total, self.seed)
+        return Release(rows, self.algorithm.family, params, log, self._description(log, len(rows)))
+
+    def _description(self, log: Log, rows: int) -> Description:
+        """What the release says about itself."""
+        public = self.task.public
+        return Description(
+            method=MethodUsed(
+                name=self.method.name,
+                settings=asdict(self.settings),
+                grouping=self.task.grouping.value,
+                strategy=repr(self.algorithm.strategy),
+                start=log.start,
+            ),
+            workload=self.task.workload.to_dict(),
+            family=self.algorithm.family.to_dict(),
+            privacy=self._privacy(),
+            public=None if public is None else read(PublicUsed, public.to_dict(), "public"),
+            total=log.total,
+            total_sigma=log.facts.total_sigma,
+            rho=log.facts.rho,
+            rows=rows,
+            seed=self.seed,
+            schema=self.schema.to_dict(),
+            versions=versions(),
+        )
+
+    def _privacy(self) -> Privacy:
+        ledger, noise, public = self.curator.ledger, self.curator.noise, self.task.public
+        statement = ledger.statement(self.curator.public_rows)
+        if public is not None:
+            statement += f"\nThe public table that was used with it ({public.rows:,} rows) is not protected."
+        if not noise.private:
+            statement = f"NOT PRIVATE: made with {noise.description}. With real noise it would be:\n{statement}"
+        return Privacy(
+            private=noise.private,
+            relation=ledger.budget.relation.value,
+            epsilon=ledger.budget.epsilon,
+            delta=ledger.budget.delta,
+            accounting=ledger.accounting,
+            rho=ledger.limit,
+            rho_spent=ledger.spent,
+            noise=noise.description,
+            statement=statement,
+            ledger=ledger.entries,
+        )
+
+
+def default_method(
+    domain: Domain, group: str | Grouping | None = None, settings: Mapping[str, Any] | None = None, public: Any = None
+) -> Method:
+    """The method of a user who names none: auto, which suits domains of any size, has no rounds to choose and takes any
+    public table.
+
+    Where ``group`` or ``settings`` ask for what it does not have (rounds, queries one by one), it is MWEM if a
+    histogram of the domain fits, else GEM; with a public table it is GEMPub.
+    """
+    first = get_method("auto")
+    other = get_method("mwem" if get_method("mwem").fits(domain) else "gem")
+    if public is not None:
+        other = get_method("gem_pub")
+    unknown = set(settings or ()) - {one.name for one in fields(first.settings)}
+    meant = [key for key in unknown if is_near(key, (one.name for one in fields(other.settings)))]
+    suits = group is None or str(group) in first.groupings
+    return first if suits and not meant else other
+
+
+def workload_of(workload: str | Workload, domain: Domain, max_cells: int) -> Workload:
+    """The workload, as given or from its text; a random draw takes marginals of at most ``max_cells`` cells."""
+    if isinstance(workload, str):
+        return parse_workload(workload, domain, max_cells)
+    given = type(workload).__name__
+    rule, hint = "must be a text or a Workload", "write for example marginals:3, or use Workload.of"
+    check(isinstance(workload, Workload), "workload", Shown(f"a {given}"), rule, hint)
+    rule = "must be over the table's columns"
+    check(workload.domain == domain, "workload", Shown("another domain"), rule, "build it from table.domain")
+    return workload
+
+
+def _source(table: Any, schema: Schema | None) -> Source:
+    """The private rows, whatever holds them."""
+    if isinstance(table, Table):
+        return TableSource(table)
+    if isinstance(table, Source):
+        return table
+    hint = "pass schema=Schema.load(...)"
+    return TableSource(Table.encode(table, present("schema", schema, "must be given with a plain table", hint)))
+
+
+def _public_table(public: Any, schema: Schema) -> PublicTable | None:
+    return public if public is None or isinstance(public, PublicTable) else PublicTable.encode(public, schema)
+
+
+def _method(
+    method: str | Method | None, domain: Domain, group: Any, settings: Mapping[str, Any], public: Any
+) -> Method:
+    if method is None:
+        return default_method(domain, group, settings, public)
+    return method if isinstance(method, Method) else get_method(method)
+
+
+def _delta(delta: float | None, rows: int | None) -> float:
+    if delta is not None:
+        return float(delta)
+    rule = "must be given under add-remove, since 1/n^2 would reveal n"
+    return 1 / present("delta", rows, rule, "give a number well below 1/n, for example 1e-9") ** 2
+
+
+def _announce_findings(log: Log, announce: Callable[[str], None]) -> None:
+    """What the run found out besides its result: all of it is post-processing."""
+    if log.start:
+        announce("start: " + ", ".join(f"{name} {value:.4g}" for name, value in log.start.items()))
+    weight = log.info[-1].get("public") if log.info else None
+    if weight is not None:
+        used = "used together with them" if weight else "not used: it does not predict them clearly better"
+        announce(f"the public table, judged by the noisy measurements, is {used}")

@@ -1,0 +1,50 @@
+"""What is public before a run looks at the data: facts, and the outline of what a strategy will spend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pointillist.data.neighbours import Relation
+
+__all__ = ["Facts", "Outline", "Phase"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a run knows before its first step.
+
+    Attributes:
+        total: the number of rows; exact where it is public, else a measured count.
+        rho: what the steps may spend in all.
+        relation: which tables are neighbours.
+        total_sigma: the standard deviation of the noise on ``total``; 0 where it is public.
+    """
+
+    total: int
+    rho: float
+    relation: Relation = Relation.REPLACE
+    total_sigma: float = 0.0
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Some equal rounds of a run, as far as they are known before it starts.
+
+    Attributes:
+        rounds: the number of rounds.
+        picks: how many queries (or groups of them) a round selects or measures.
+        selects: whether the data chooses the picks, at a price.
+        noise: the smallest and the largest standard deviation of the measurements; None if nothing is measured.
+        candidates: if no candidate may be selected twice, the number of candidates; else None.
+    """
+
+    rounds: int
+    picks: int
+    selects: bool
+    noise: tuple[float, float] | None
+    candidates: int | None = None
+
+
+Outline = Callable[[Facts], tuple[Phase, ...]]
+"""The phases of a run under the given facts. Nothing in it depends on the data."""

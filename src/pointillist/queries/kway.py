@@ -1,0 +1,95 @@
+"""k-way marginal workloads: all of them, or a random subset."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from pointillist.checks import at_least, between, check
+from pointillist.data.domain import Attributes, Domain
+from pointillist.errors import InputError, Shown
+from pointillist.queries.marginal import Marginal
+from pointillist.queries.workload import Workload
+
+__all__ = ["all_kway", "parse_workload", "random_kway", "sized"]
+
+MOST_QUERIES = 500_000_000  # an answer vector of 4 GB
+MOST_MARGINALS = 5_000_000
+FORM = "marginals:K[:COUNT[:SEED]]"
+
+
+def all_kway(domain: Domain, k: int) -> Workload:
+    """All marginals over k attributes.
+
+    Args:
+        domain: the attributes and their sizes.
+        k: the number of attributes of each marginal.
+    """
+    _check_k(domain, k)
+    return _marginals(domain, itertools.combinations(range(len(domain)), k))
+
+
+def random_kway(domain: Domain, k: int, count: int, seed: int = 0, max_cells: int | None = None) -> Workload:
+    """``count`` marginals over k attributes, drawn as the paper's authors draw them.
+
+    Candidates are the k-subsets of the attributes in domain order; ``count`` of them are drawn by the legacy generator
+    ``RandomState(seed).choice`` without replacement. If there are no more candidates than ``count``, all are taken.
+
+    Args:
+        domain: the attributes and their sizes.
+        k: the number of attributes of each marginal.
+        count: the number of marginals.
+        seed: the seed of the draw.
+        max_cells: only marginals with at most this number of cells are candidates (the authors take the number of
+            rows; it must be public).
+    """
+    _check_k(domain, k)
+    at_least("workload: COUNT", count, 1)
+    between("workload: SEED", seed, 0, 2**32 - 1, "use 0")
+    candidates = [
+        scope
+        for scope in itertools.combinations(range(len(domain)), k)
+        if max_cells is None or domain.cells_of(scope) <= max_cells
+    ]
+    rule = f"must have a marginal of at most {max_cells} cells"
+    check(len(candidates) > 0, "workload", Shown("none"), rule, "use a smaller K or coarser bins")
+    if len(candidates) > count:
+        legacy = np.random.RandomState(seed)
+        candidates = [candidates[i] for i in legacy.choice(len(candidates), count, replace=False)]
+    return _marginals(domain, candidates)
+
+
+def parse_workload(text: str, domain: Domain, max_cells: int | None = None) -> Workload:
+    """A workload from ``marginals:K`` (all) or ``marginals:K:COUNT[:SEED]`` (a random subset)."""
+    kind, *numbers = text.split(":")
+    good = kind == "marginals" and 1 <= len(numbers) <= 3 and all(n.isdecimal() and len(n) < 19 for n in numbers)
+    rule = f"must have the form {FORM} with whole numbers"
+    check(good, "workload", text, rule, "write for example marginals:3")
+    k, *rest = (int(n) for n in numbers)
+    if not rest:
+        return all_kway(domain, k)
+    count, seed = rest[0], rest[1] if len(rest) == 2 else 0
+    return random_kway(domain, k, count, seed, max_cells)
+
+
+def _marginals(domain: Domain, scopes: Iterable[Attributes]) -> Workload:
+    return sized(Workload(domain, tuple(Marginal(scope, domain.shape(scope)) for scope in scopes)))
+
+
+def _check_k(domain: Domain, k: int) -> None:
+    d = len(domain)
+    check(1 <= k <= d, "workload: K", k, f"must be in 1 .. {d}, the number of attributes", "use a smaller K")
+    if math.comb(d, k) > MOST_MARGINALS:
+        rule = f"must give at most {MOST_MARGINALS:,} marginals"
+        raise InputError("workload: K", Shown(f"{math.comb(d, k):,}"), rule, "use a smaller K")
+
+
+def sized(workload: Workload) -> Workload:
+    """The workload, if its answers fit the memory; refused before anything is counted or spent."""
+    rule = f"must have at most {MOST_QUERIES:,} queries"
+    hint = "draw fewer marginals with marginals:K:COUNT"
+    check(workload.size <= MOST_QUERIES, "workload", Shown(workload.describe()), rule, hint)
+    return workload

@@ -1,0 +1,166 @@
+"""What a release says about itself: a dataclass that is written to and read from ``release.json``."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from importlib import metadata
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from pointillist.checks import check
+from pointillist.data.neighbours import Relation
+from pointillist.errors import InputError, Shown
+from pointillist.privacy.facts import Facts
+from pointillist.privacy.ledger import Entry
+
+__all__ = ["FORMAT", "Description", "MethodUsed", "Privacy", "PublicUsed", "read", "versions"]
+
+FORMAT = 2
+"""The format of release folders."""
+
+AGAIN = "make the release again"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class MethodUsed:
+    """The method that made a release, for the record: nothing is needed from it to load one.
+
+    Attributes:
+        name: the name of the method.
+        settings: its hyper-parameters.
+        grouping: whether queries were selected one by one or as marginals.
+        strategy: its strategy, in short.
+        start: diagnostics of how the first distribution was made.
+    """
+
+    name: str
+    settings: dict[str, Any]
+    grouping: str
+    strategy: str
+    start: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """The guarantee and what was spent for it.
+
+    Attributes:
+        private: false for releases made with seeded noise.
+        relation: which tables are neighbours.
+        epsilon, delta: the budget.
+        accounting: the account in which rho is counted.
+        rho, rho_spent: the limit and what was spent of it.
+        noise: where the noise came from.
+        statement: the guarantee in words.
+        ledger: every charge.
+    """
+
+    private: bool
+    relation: str
+    epsilon: float
+    delta: float
+    accounting: str
+    rho: float
+    rho_spent: float
+    noise: str
+    statement: str
+    ledger: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class PublicUsed:
+    """The public table that a release was made with."""
+
+    rows: int
+    records: int
+    missing: tuple[str, ...]
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Description:
+    """All of ``release.json``.
+
+    Attributes:
+        method: the method and its settings.
+        workload: the queries that were wanted, as plain data (``Workload.to_dict``).
+        family: the family of the model, as plain data (``Family.to_dict``).
+        privacy: the guarantee.
+        public: the public table, if one was used.
+        total: the number of rows, public or noisy.
+        total_sigma: the standard deviation of its noise.
+        rho: what the rounds could spend.
+        rows: the number of synthetic rows.
+        seed: the seed of the post-processing.
+        schema: the columns, as plain data (``Schema.to_dict``).
+        versions: the packages that made it.
+        format: the format of the folder.
+    """
+
+    method: MethodUsed
+    workload: dict[str, Any]
+    family: dict[str, Any]
+    privacy: Privacy
+    public: PublicUsed | None
+    total: int
+    total_sigma: float
+    rho: float
+    rows: int
+    seed: int
+    schema: dict[str, Any]
+    versions: dict[str, str]
+    format: int = FORMAT
+
+    @property
+    def facts(self) -> Facts:
+        """What the run knew before its first round."""
+        return Facts(self.total, self.rho, Relation(self.privacy.relation), self.total_sigma)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The description as plain data."""
+        return {"format": self.format} | asdict(self)
+
+    @classmethod
+    def from_dict(cls, spec: Mapping[str, Any]) -> Description:
+        """The description behind :meth:`to_dict`; refuses missing, unknown and mistyped entries."""
+        return read(cls, spec, "release")
+
+
+def read(kind: type[T], spec: Any, where: str) -> T:
+    """A dataclass from plain data, by the types of its fields."""
+    check(isinstance(spec, Mapping), where, type(spec).__name__, "must be a table of entries", AGAIN)
+    hints = get_type_hints(kind)
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    for word, found in (("missing", set(names) - set(spec)), ("unknown", set(spec) - set(names))):
+        shown = Shown(f"{word} {', '.join(sorted(map(str, found))[:3])}")
+        check(not found, where, shown, "must have exactly the entries of its format", AGAIN)
+    return kind(**{name: _value(hints[name], spec[name], f"{where}: {name}") for name in names})
+
+
+def _value(hint: Any, value: Any, where: str) -> Any:
+    if is_dataclass(hint):
+        return read(hint, value, where)  # type: ignore[arg-type]
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return None if value is None else _value(inner[0], value, where)
+    if origin is tuple and isinstance(value, list):
+        return tuple(_value(inner[0], one, where) for one in value)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, origin or hint) or (hint is int and isinstance(value, bool)):
+        raise InputError(where, type(value).__name__, f"must be of type {getattr(hint, '__name__', hint)}", AGAIN)
+    return value
+
+
+def versions() -> dict[str, str]:
+    """Versions of the packages that a release depends on."""
+    found = {}
+    for name in ("pointillist", "numpy", "scipy", "opendp", "pyarrow", "jax", "optax"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

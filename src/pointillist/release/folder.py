@@ -1,0 +1,229 @@
+"""A release: what is safe to publish. Synthetic rows, the model, the transcript and the ledger, saved as a folder.
+
+No field holds anything but public facts and differentially private results: no true answer, no true error and,
+under add-remove, no true number of rows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pointillist.checks import at_least, check
+from pointillist.data.schema import Schema
+from pointillist.data.table import Table
+from pointillist.errors import InputError, PointillistError, RunStopped, Shown
+from pointillist.families.saved import load_family
+from pointillist.framework import Family, Log
+from pointillist.queries.workload import Workload
+from pointillist.release import format1
+from pointillist.release.description import FORMAT, Description
+from pointillist.release.transcript import log_arrays, log_of
+
+__all__ = ["Release", "check_target", "draw_rows", "save_stopped"]
+
+ROWS_CSV, ROWS_PARQUET = "synthetic.csv", "synthetic.parquet"
+SPEC, MODEL, TRANSCRIPT = "release.json", "model.npz", "transcript.npz"
+
+
+@dataclass(frozen=True)
+class Release:
+    """A synthetic table with the model behind it and the account of its privacy.
+
+    Attributes:
+        table: the synthetic rows.
+        family: the family of the model.
+        params: the model.
+        log: the transcript.
+        description: what the release says about itself.
+    """
+
+    table: Table
+    family: Family[Any]
+    params: Any
+    log: Log
+    description: Description
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the table."""
+        return self.table.schema
+
+    @cached_property
+    def workload(self) -> Workload:
+        """The workload that the release was made for. The log may hold other queries, which were measured for it."""
+        return Workload.from_dict(self.description.workload, self.schema.domain)
+
+    @property
+    def statement(self) -> str:
+        """The privacy guarantee, and what was spent."""
+        return self.description.privacy.statement
+
+    def sample(self, rows: int, seed: int = 0) -> Table:
+        """Draw more rows from the model: free, since the model is already private.
+
+        Args:
+            rows: the number of rows.
+            seed: the seed of the draw; the rows differ from those of the release even for the same seed.
+        """
+        return draw_rows(self.family, self.params, self.schema, rows, seed, stream=1)
+
+    def answers(self, workload: Workload | None = None) -> np.ndarray:
+        """The model's answers to a workload, as fractions of the rows.
+
+        Args:
+            workload: the queries; by default those that the release was made for.
+        """
+        workload = self.workload if workload is None else workload
+        same = workload.domain == self.schema.domain
+        rule, hint = "must be over the release's columns", "build it from release.schema.domain"
+        check(same, "workload", Shown("another domain"), rule, hint)
+        return self.family.answers(self.params, workload.queries)
+
+    def save(self, folder: str | Path, force: bool = False) -> Path:
+        """Write the release as a folder, all or nothing.
+
+        Args:
+            folder: where to.
+            force: replace a release that is there already.
+        """
+        folder = check_target(folder, force)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        try:
+            self._write(staging)
+            staging.chmod(0o755)
+            _swap(staging, folder)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+        return folder
+
+    def _write(self, folder: Path) -> None:
+        seed = self.description.seed
+        self.table.write(folder / ROWS_CSV, seed)
+        self.table.write(folder / ROWS_PARQUET, seed)
+        _save_arrays(folder / MODEL, self.family.to_arrays(self.params))
+        _save_arrays(folder / TRANSCRIPT, log_arrays(self.log, self.schema.domain.names))
+        (folder / SPEC).write_text(json.dumps(self.description.to_dict(), indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Release:
+        """Read a release folder back. It needs neither the method that made it nor its settings.
+
+        Args:
+            folder: the folder that :meth:`save` wrote.
+        """
+        folder = Path(folder)
+        for name in (SPEC, MODEL, TRANSCRIPT, ROWS_PARQUET):
+            rule = f"must be a release folder with {name} in it"
+            check((folder / name).is_file(), "release", str(folder), rule, "give the folder that synth wrote")
+        try:
+            return cls._read(folder)
+        except PointillistError:
+            raise
+        except Exception as error:  # a damaged file can fail in any way
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:120]
+            rule = f"must be undamaged ({reason})"
+            raise InputError("release", str(folder), rule, "make the release again") from None
+
+    @classmethod
+    def _read(cls, folder: Path) -> Release:
+        spec = json.loads((folder / SPEC).read_text(encoding="utf-8"))
+        model, transcript = _load_arrays(folder / MODEL), _load_arrays(folder / TRANSCRIPT)
+        written = spec["format"]
+        if written not in (1, FORMAT):
+            raise InputError("release: format", written, f"must be 1 or {FORMAT}", "update pointillist")
+        entries = format1.upgraded(spec, format1.family_of(spec, model)) if written == 1 else spec
+        description = Description.from_dict(entries)
+        schema = Schema.from_dict(description.schema)
+        facts, domain = description.facts, schema.domain
+        log = format1.log_of(transcript, spec, domain, facts) if written == 1 else log_of(transcript, domain, facts)
+        log.start = dict(description.method.start)
+        family = load_family(description.family, domain, model)
+        table = Table.read(folder / ROWS_PARQUET, schema)
+        release = cls(table, family, family.from_arrays(model), log, description)
+        _ = release.workload  # a damaged one is refused now, not when it is used
+        return release
+
+
+def check_target(folder: str | Path, force: bool) -> Path:
+    """Refuse a target that would overwrite something; called before any budget is spent, too."""
+    folder = Path(folder).resolve()
+    if not folder.exists():
+        parent = next(path for path in folder.parents if path.exists())
+        rule = f"must be in a folder that can be written to (not {parent})"
+        check(parent.is_dir() and os.access(parent, os.W_OK), "out", str(folder), rule, "choose another folder")
+        return folder
+    hint = "choose another folder, or overwrite the release with --force"
+    check(force, "out", str(folder), "must not exist already", hint)
+    replaceable = folder.is_dir() and ((folder / SPEC).is_file() or not any(folder.iterdir()))
+    rule = f"must be a release folder (with {SPEC}) or empty to be overwritten"
+    check(replaceable, "out", str(folder), rule, "choose another folder")
+    return folder
+
+
+def draw_rows(family: Family[Any], params: Any, schema: Schema, rows: int, seed: int, stream: int = 0) -> Table:
+    """A table of rows drawn from a model; another ``stream`` gives other rows for the same seed."""
+    at_least("rows", rows, 1, 1000)
+    return Table(schema, family.sample(np.random.default_rng([seed, (1 << 32) + stream]), params, rows))
+
+
+def save_stopped(stop: RunStopped, folder: Path) -> Path:
+    """Keep what a stopped run learned and spent, next to where its release would have been."""
+    number, target = 1, folder.with_name(f"{folder.name}.stopped")
+    while target.exists():  # an earlier account of spent budget stays
+        number += 1
+        target = folder.with_name(f"{folder.name}.stopped{number}")
+    target.mkdir(parents=True)
+    _save_arrays(target / TRANSCRIPT, log_arrays(stop.log, stop.names))
+    ledger = {
+        "reason": stop.reason,
+        "noise": stop.noise,
+        "epsilon": stop.ledger.budget.epsilon,
+        "delta": stop.ledger.budget.delta,
+        "relation": stop.ledger.budget.relation.value,
+        "accounting": stop.ledger.accounting,
+        "rho": stop.ledger.limit,
+        "ledger": [asdict(entry) for entry in stop.ledger.entries],
+        "total": stop.log.total,
+        "total_sigma": stop.log.facts.total_sigma,
+    }
+    (target / "ledger.json").write_text(json.dumps(ledger, indent=1) + "\n", encoding="utf-8")
+    return target
+
+
+def _save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    np.savez_compressed(path, **arrays)
+
+
+def _load_arrays(path: Path) -> dict[str, np.ndarray]:
+    with path.open("rb") as file, np.load(file) as arrays:  # np.load leaves a damaged file open
+        return {name: arrays[name] for name in arrays}
+
+
+def _swap(staging: Path, folder: Path) -> None:
+    """Put ``staging`` in the place of ``folder``; a kill leaves the old one, the new one, or both, never half."""
+    for path in staging.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    if not folder.exists():
+        staging.rename(folder)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
+    folder.rename(old / folder.name)
+    try:
+        staging.rename(folder)
+    except OSError:
+        (old / folder.name).rename(folder)
+        old.rmdir()
+        raise
+    shutil.rmtree(old)

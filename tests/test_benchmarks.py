@@ -1,0 +1,104 @@
+"""The command line of the benchmarks, and what they share with the experiments."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks import __main__ as benchmarks
+from measuring import data
+from measuring.data import pack, public_of, table_of, workload_of
+from measuring.machine import commit, machine, seconds, versions
+from measuring.markdown import fill, markers, section, table, write
+from measuring.runs import run_method, run_once
+
+
+def test_a_table_has_its_heads_and_cells() -> None:
+    assert table(("a", "b"), [(1, "x|y")]) == "| a | b |\n| --- | --- |\n| 1 | x\\|y |"
+    assert section("Title", ("a",), [], "A note.", level=2) == "## Title\n\n| a |\n| --- |\n\nA note.\n"
+    assert section("Title", ("a",), [(1,)]) == "# Title\n\n| a |\n| --- |\n| 1 |\n"
+
+
+def test_blocks_are_written_between_their_markers() -> None:
+    begin, end = markers("x")
+    assert fill(f"a\n{begin}\nold\n{end}\nb\n", "page", {"x": "new"}) == f"a\n{begin}\nnew\n{end}\nb\n"
+    for text in ("no markers", begin, f"{begin}{end}{begin}{end}", "{}{}".format(*markers("y"))):
+        with pytest.raises(SystemExit, match="page: "):
+            fill(text, "page", {"x": "new"})
+
+
+def test_only_files_that_changed_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "page.md"
+    assert write({path: "text"}, "make it", check=True) == 1
+    assert capsys.readouterr().err == f"{path}: a table is out of date; run make it\n"
+    assert not path.exists()
+    assert write({path: "text"}, "make it", check=False) == 0
+    assert write({path: "text"}, "make it", check=True) == 0
+    assert path.read_text() == "text"
+
+
+def test_facts_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert seconds(lambda: None, 3) < 1
+    assert len(commit().removesuffix("-changed")) in (7, 10)
+    assert versions("numpy", "no-such-package").keys() == {"python", "numpy"}
+    monkeypatch.setenv("POINTILLIST_MACHINE", "a large one")
+    assert machine() == "a large one"
+
+
+def test_a_shuffled_public_table_keeps_its_columns_but_not_their_correlations() -> None:
+    private = table_of("demo")
+    plain, shuffled = public_of(private, "demo"), public_of(private, "demo shuffled")
+    assert plain.rows == shuffled.rows == len(private)
+    single = [(attribute,) for attribute in range(len(private.domain))]
+    assert all(map(np.array_equal, plain.count(single), shuffled.count(single)))
+    assert not np.array_equal(plain.count([(0, 1)])[0], shuffled.count([(0, 1)])[0])
+
+
+def test_packed_tables_are_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = table_of("demo")
+    assert pack(tmp_path, ["demo", "demo shuffled"]) == ["demo"]
+    assert [path.name for path in tmp_path.iterdir()] == ["demo.npz"]
+    monkeypatch.setenv("POINTILLIST_PACKED", str(tmp_path))
+    data._dataset.cache_clear()
+    try:
+        packed = table_of("demo")
+    finally:
+        data._dataset.cache_clear()
+    assert packed.domain == original.domain
+    assert all(map(np.array_equal, packed.codes, original.codes))
+
+
+def test_a_run_has_the_grouping_that_is_asked_for() -> None:
+    demo = table_of("demo").project(["district", "age", "occupation"])
+    workload = workload_of(demo, "2")
+    made = run_once(demo, workload, "mwem", {"rounds": 1}, 1.0, 0, grouping="query")
+    assert made.answers().shape == (workload.size,)
+    assert len(made.rows()) == len(demo)
+    first, _ = run_method(demo, workload, "mwem", {"rounds": 1}, 1.0, 0, "query")
+    second, _ = run_method(demo, workload, "mwem", {"rounds": 1}, 1.0, 0, "marginal")
+    assert first != second
+
+
+def test_benchmarks_can_be_imported_and_are_described() -> None:
+    for name in benchmarks.NAMES:
+        module = import_module(f"benchmarks.{name}")
+        assert module.__doc__
+        assert callable(module.run)
+        assert (benchmarks.RESULTS / f"{name}.md").is_file()
+
+
+def test_a_benchmark_is_printed_and_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(benchmarks, "RESULTS", tmp_path)
+    monkeypatch.setattr(import_module("benchmarks.solvers"), "run", lambda: "# Solvers\n")
+    assert benchmarks.main(["solvers"]) == 0
+    assert not list(tmp_path.iterdir())
+    assert benchmarks.main(["solvers", "--write"]) == 0
+    text = (tmp_path / "solvers.md").read_text()
+    assert text.startswith("# Solvers\n\nPython 3.")
+    assert text in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        benchmarks.main(["solver"])
