@@ -454,26 +454,23 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     # the target
     (
         (*SYNTH, "--out", "photos"),
-        "out must not exist already, got '{home}/photos'; "
-        "choose another folder, or overwrite the release with --force.",
+        "out must not exist already, got 'photos'; choose another folder, or replace the release with --force.",
     ),
     *(
         (
             (*SYNTH, "--out", name, "--force"),
-            "out must be a release folder (with release.json) or empty to be overwritten, "
-            f"got '{{home}}/{name}'; choose another folder.",
+            f"out must be a release with no other files in it to be replaced, got '{name}'; choose another folder.",
         )
         for name in ("photos", "people.csv")
     ),
     (
         (*SYNTH, "--out", "people.csv/deep/er"),
         "out must be in a folder that can be written to (not {home}/people.csv), "
-        "got '{home}/people.csv/deep/er'; choose another folder.",
+        "got 'people.csv/deep/er'; choose another folder.",
     ),
     (
         ("demo", "--out", "photos"),
-        "out must not exist already, got '{home}/photos'; "
-        "choose another folder, or overwrite the release with --force.",
+        "out must not exist already, got 'photos'; choose another folder, or replace the release with --force.",
     ),
     # drafts
     (

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pointillist import algorithms
+from pointillist import algorithms, synthesize
 from pointillist.algorithms import Task, get_method
 from pointillist.data.domain import Domain
 from pointillist.data.schema import Categorical, Numeric, Schema
@@ -27,7 +27,6 @@ from pointillist.data.sources import TableSource
 from pointillist.data.table import Table, read_file
 from pointillist.errors import InputError
 from pointillist.framework import Log, Replay, run
-from pointillist.job import synthesize
 from pointillist.privacy.facts import Facts
 from pointillist.privacy.ledger import minus
 from pointillist.queries.base import Queries
@@ -39,6 +38,7 @@ from pointillist.queries.product import Product
 from pointillist.queries.workload import Workload
 from pointillist.release import Release, check_target
 from pointillist.release import folder as folder_module
+from pointillist.release import place as place_module
 
 FILES = ["model.npz", "release.json", "synthetic.csv", "synthetic.parquet", "transcript.npz"]
 N = 1237
@@ -222,14 +222,13 @@ def test_seeded_noise_is_stamped(tmp_path: Path) -> None:
 # --- all or nothing
 
 
-@pytest.mark.parametrize("writer", ["_save_arrays", "_swap"])
-def test_a_failing_writer_leaves_nothing(writer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_writer_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release = make()
 
     def fail(*arguments: Any) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(folder_module, writer, fail)
+    monkeypatch.setattr(folder_module, "_save_arrays", fail)
     with pytest.raises(OSError, match="disk full"):
         release.save(tmp_path / "r")
     assert list(tmp_path.iterdir()) == []
@@ -242,23 +241,30 @@ def test_a_failing_writer_keeps_the_old_release(tmp_path: Path, monkeypatch: pyt
         patch.setattr(folder_module, "_save_arrays", lambda *arguments: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             new.save(folder, force=True)
-    rename = Path.rename
-
-    def refuse(path: Path, target: Path) -> Path:
-        if Path(target) == folder and path.parent == tmp_path:
-            raise OSError("no")
-        return rename(path, target)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "rename", refuse)
-        with pytest.raises(OSError, match="no"):
-            new.save(folder, force=True)
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
     assert Release.load(folder).description == old.description
 
 
-def test_a_killed_process_leaves_no_folder(tmp_path: Path) -> None:
-    """Killed in the midst of writing: there is no folder at the target, and a second try works."""
+@pytest.mark.parametrize("atomic", [True, False])
+def test_a_release_is_replaced_and_its_ledger_kept(
+    atomic: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one step, or in several where the system has none that swaps two folders."""
+    old, new = make(), make(seed=6)
+    folder = old.save(tmp_path / "r")
+    if not atomic:
+        monkeypatch.setattr(place_module.ctypes, "CDLL", lambda *arguments, **options: object())
+    new.save(folder, force=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+    assert Release.load(folder).description == new.description
+    (kept,) = json.loads((folder / "replaced.json").read_text())
+    assert kept["privacy"] == json.loads(json.dumps(old.description.to_dict()))["privacy"]
+    new.save(folder, force=True)
+    assert len(json.loads((folder / "replaced.json").read_text())) == 2
+
+
+def test_a_killed_process_leaves_no_release(tmp_path: Path) -> None:
+    """Killed in the middle of writing: there is no release at the target, and a second try works."""
     code = textwrap.dedent(
         f"""
         import sys, time
@@ -291,7 +297,8 @@ def test_a_killed_process_leaves_no_folder(tmp_path: Path) -> None:
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    assert not (tmp_path / "r").exists()
+    with pytest.raises(InputError, match=r"must be a release folder with release\.json in it"):
+        Release.load(tmp_path / "r")
     subprocess.run([sys.executable, "-c", code, "fast"], check=True)
     assert sorted(path.name for path in (tmp_path / "r").iterdir()) == FILES
 
@@ -302,8 +309,7 @@ def test_force_replaces_a_release_and_nothing_else(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         new.save(folder)
     assert str(caught.value) == (
-        f"out must not exist already, got {str(folder)!r}; "
-        "choose another folder, or overwrite the release with --force."
+        f"out must not exist already, got {str(folder)!r}; choose another folder, or replace the release with --force."
     )
     assert Release.load(folder).description == old.description
     new.save(folder, force=True)
@@ -318,7 +324,7 @@ def test_force_replaces_a_release_and_nothing_else(tmp_path: Path) -> None:
         with pytest.raises(InputError) as caught:
             new.save(tmp_path / name, force=True)
         assert str(caught.value) == (
-            f"out must be a release folder (with release.json) or empty to be overwritten, "
+            f"out must be a release with no other files in it to be replaced, "
             f"got {str(tmp_path / name)!r}; choose another folder."
         )
     assert (tmp_path / "photos" / "a.jpg").exists()

@@ -9,7 +9,7 @@ from pointillist.data.sources import Source
 from pointillist.data.table import Table
 from pointillist.errors import BudgetError, InputError, PointillistError, RunStopped
 from pointillist.evaluation.report import evaluate
-from pointillist.job import Job, prepare, synthesize
+from pointillist.job import Job, prepare
 from pointillist.queries.candidates import Grouping
 from pointillist.queries.intervals import Intervals
 from pointillist.queries.kway import all_kway, random_kway
@@ -17,6 +17,7 @@ from pointillist.queries.marginal import Marginal
 from pointillist.queries.product import Product
 from pointillist.queries.workload import Workload
 from pointillist.release import Release
+from pointillist.runs import resume, synthesize
 
 __version__ = "0.1.0"
 
@@ -45,5 +46,6 @@ __all__ = [
     "load",
     "prepare",
     "random_kway",
+    "resume",
     "synthesize",
 ]

@@ -22,12 +22,15 @@ from pointillist.data import datasets
 from pointillist.data.draft import draft_schema
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Schema
+from pointillist.data.sources import LaterSource
 from pointillist.data.table import Table, read_file
-from pointillist.errors import InputError, PointillistError, RunStopped, Shown
+from pointillist.errors import InputError, PointillistError, Shown
 from pointillist.evaluation import report
 from pointillist.evaluation.accuracy import Errors
-from pointillist.job import SpendingProgress, synthesize, workload_of
-from pointillist.release import Release, check_target, save_stopped
+from pointillist.job import SpendingProgress, prepare, workload_of
+from pointillist.leaving import in_order
+from pointillist.release import Release, check_target
+from pointillist.runs import journal_of, resume, run_into
 
 __all__ = ["app", "main"]
 
@@ -52,12 +55,17 @@ WORKLOAD = "marginals:3"
 
 
 def main() -> None:
-    """Run the command; an error of ours is one sentence and exit code 2."""
-    try:
-        app()
-    except PointillistError as error:
-        notes.print(f"error: {error}", markup=False)
-        sys.exit(2)
+    """Run the command; an error is one sentence and exit code 2."""
+    with in_order():
+        try:
+            app()
+        except PointillistError as error:
+            notes.print(f"error: {error}", markup=False)
+            sys.exit(2)
+        except (OSError, MemoryError) as error:
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            notes.print(f"error: the operating system refused ({reason}); free memory or disk space.", markup=False)
+            sys.exit(2)
 
 
 @app.command()
@@ -82,7 +90,8 @@ def synth(
     ] = None,
 ) -> None:
     """Make a differentially private synthetic table."""
-    check_target(out, force)
+    inputs = _inputs(data, schema, public)
+    check_target(out, force, inputs)
     chosen = _settings(settings or [], rounds)
     if method is not None:
         get_method(method).configure(chosen)
@@ -91,25 +100,44 @@ def synth(
     hint = "give a table that is public already, or leave it out"
     check(not same, "public", public, "must be another table than the private one", hint)
     table = _load(data, schema)
-    with _progress(method or "synth") as progress, _keeping(out):
-        release = synthesize(
-            table,
-            epsilon=epsilon,
-            delta=delta,
-            relation=relation,
-            method=method,
-            public=_load_public(public),
-            workload=WORKLOAD if workload is None else workload,
-            group=group,
-            rows=rows,
-            seed=seed,
-            settings=chosen,
-            insecure_noise_seed=insecure_noise_seed,
-            progress=progress,
-            announce=notes.print,
-        )
-    folder = release.save(out, force)
-    _show_release(release, folder)
+    job = prepare(
+        table,
+        epsilon=epsilon,
+        delta=delta,
+        relation=relation,
+        method=method,
+        public=_load_public(public),
+        workload=WORKLOAD if workload is None else workload,
+        group=group,
+        rows=rows,
+        seed=seed,
+        settings=chosen,
+        insecure_noise_seed=insecure_noise_seed,
+    )
+    named = {"data": data, "schema": schema, "public": public}
+    origin = {name: _absolute(str(value)) for name, value in named.items() if value is not None}
+    with _progress(method or "synth") as progress:
+        release = run_into(job, out, force=force, inputs=inputs, origin=origin, progress=progress, announce=notes.print)
+    _show_release(release, out.resolve())
+
+
+@app.command("resume")
+def resume_run(
+    out: Annotated[Path, typer.Argument(help="The folder of an interrupted run.")],
+    data: Annotated[str | None, typer.Argument(help="The private table; default: where the run read it.")] = None,
+    schema: SchemaFile = None,
+    public: PublicFile = None,
+) -> None:
+    """Finish an interrupted run from its journal, without spending anything twice."""
+    spec = journal_of(out)[0].data
+    origin = spec["origin"]
+    data, public = data or origin.get("data"), public or origin.get("public")
+    file = schema or (Path(origin["schema"]) if "schema" in origin else None)
+    load = None if data is None else lambda: _load(data, file)
+    source = LaterSource(Schema.from_dict(spec["schema"]), spec["n"], load)
+    with _progress("resume") as progress:
+        release = resume(out, source, public=_load_public(public), progress=progress, announce=notes.print)
+    _show_release(release, out.resolve())
 
 
 @app.command()
@@ -157,10 +185,10 @@ def demo(out: Out = Path("demo"), force: Force = False) -> None:
     check_target(out, force)
     table = datasets.load("demo")
     screen.print(f"The demo: a fictional town of {len(table):,} people, {len(table.domain)} columns.")
-    with _progress("demo") as progress, _keeping(out):
-        release = synthesize(table, epsilon=1.0, progress=progress, announce=notes.print)
-    folder = release.save(out, force)
-    _show_release(release, folder)
+    job = prepare(table, epsilon=1.0)
+    with _progress("demo") as progress:
+        release = run_into(job, out, force=force, progress=progress, announce=notes.print)
+    _show_release(release, out.resolve())
     result = report.evaluate(table, release)
     screen.print(f"\nErrors over {release.workload.describe()}, in fractions of the rows:")
     _show_errors([*result.lines(), ("independent columns", report.independent_columns(table, release.workload))])
@@ -262,6 +290,17 @@ def _load(data: str, schema: Path | None) -> Table:
     return Table.encode(arrow, loaded)
 
 
+def _inputs(data: str, schema: Path | None, public: str | None) -> list[Path]:
+    """The files that a run reads."""
+    beside = [] if _is_dataset(data) else [Path(data), schema or _schema_beside(data)]
+    return beside if public is None or _is_dataset(public) else [*beside, Path(public)]
+
+
+def _absolute(name: str) -> str:
+    """A path as it can be found from another folder; the name of a dataset as it is."""
+    return str(Path(name).resolve()) if Path(name).exists() else name
+
+
 def _same_file(first: str, second: str) -> bool:
     return Path(second).is_file() and Path(first).samefile(second)
 
@@ -271,16 +310,6 @@ def _load_public(public: str | None) -> Any:
     if public is None:
         return None
     return datasets.load(public) if _is_dataset(public) else read_file(public, "public")
-
-
-@contextmanager
-def _keeping(out: Path) -> Iterator[None]:
-    """Keep the transcript and the ledger of a run that stops after budget was spent."""
-    try:
-        yield
-    except RunStopped as stop:
-        kept = save_stopped(stop, out)
-        raise RunStopped(f"{stop} Transcript and ledger are kept in {kept}.", stop.log) from stop
 
 
 @contextmanager

@@ -1,10 +1,11 @@
-"""From a table to a release: prepare a job, which spends nothing, and run it."""
+"""A job: a checked plan of a run. Preparing it spends nothing; running it makes a release."""
 
 from __future__ import annotations
 
-import inspect
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 from pointillist.algorithms import Method, Task, get_method
@@ -16,45 +17,28 @@ from pointillist.data.schema import Schema
 from pointillist.data.sources import Source, TableSource
 from pointillist.data.table import Table
 from pointillist.errors import PointillistError, RunStopped, Shown, is_near
-from pointillist.framework import Algorithm, Log, most_rounds, run
+from pointillist.framework import Algorithm, Log, run
 from pointillist.privacy.account import ledger_for
 from pointillist.privacy.budget import Budget
-from pointillist.privacy.curator import MOST_ROWS, Curator, planned
+from pointillist.privacy.curator import MOST_ROWS, Curator, Door, planned
 from pointillist.privacy.facts import Facts, Phase
 from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.privacy.ledger import Ledger
 from pointillist.queries.candidates import Grouping
-from pointillist.queries.kway import parse_workload
+from pointillist.queries.kway import parse_workload, sized
 from pointillist.queries.workload import Workload, show_bytes
 from pointillist.release import Description, MethodUsed, Privacy, PublicUsed, Release, draw_rows, read, versions
 
-__all__ = ["Job", "default_method", "prepare", "synthesize", "workload_of"]
+__all__ = ["Job", "SpendingProgress", "default_method", "prepare", "workload_of"]
 
 SpendingProgress = Callable[[int, int, float], None]
 """Called before the first and after each round: rounds done, rounds in all, share of the budget spent."""
 
+MOST_DEFAULT_ROWS = 10_000_000
+"""Under add-remove, where the number of rows is a noisy count: no more rows are drawn unless they are asked for."""
+
 RANDOM_DRAW_CELLS = 50_000
 """Under add-remove, where n is private: the largest marginal, in cells, that a random draw may take."""
-
-
-def synthesize(
-    table: Any,
-    *,
-    progress: SpendingProgress = lambda done, rounds, spent: None,
-    announce: Callable[[str], None] = lambda text: None,
-    **options: Any,
-) -> Release:
-    """Make a synthetic table under (epsilon, delta)-differential privacy: :func:`prepare` a job and run it.
-
-    Args:
-        table: the private table.
-        progress: called before the first and after each round with the rounds done, the rounds in all and the share
-            of the budget that is spent.
-        announce: gets a few lines about the size of the job and about what was found.
-        **options: the other arguments of :func:`prepare`; ``epsilon`` must be given.
-    """
-    job = prepare(table, **options)
-    return job.run(progress, announce)
 
 
 def prepare(
@@ -114,24 +98,15 @@ def prepare(
     chosen = _method(method, domain, group, settings, public)
     chosen.require_public(public is not None)
     grouping, configured = chosen.grouping(group), chosen.configure(settings)
-    queries = workload_of(workload, domain, RANDOM_DRAW_CELLS if rows_known is None else rows_known)
+    queries = sized(workload_of(workload, domain, RANDOM_DRAW_CELLS if rows_known is None else rows_known))
     task = Task(queries, grouping, _public_table(public, source.schema))
     algorithm = chosen.algorithm(task, configured)
     ledger = Ledger(budget) if zcdp else ledger_for(budget, rows_known, algorithm.strategy.outline)
     noise = None if insecure_noise_seed is None else InsecureSeededNoise(insecure_noise_seed)
-    job = Job(chosen, configured, task, algorithm, Curator(source, ledger, noise), source.schema, rows, seed)
+    options = {"rows": rows, "seed": seed, "insecure_noise_seed": insecure_noise_seed, "zcdp": zcdp}
+    job = Job(chosen, configured, task, algorithm, Curator(source, ledger, noise), source.schema, rows, seed, options)
     job.check_plan()
     return job
-
-
-def _with_options(call: Callable[..., Any]) -> inspect.Signature:
-    """The signature of a function that hands its options on to :func:`prepare`: with all of them in it."""
-    own = [p for p in inspect.signature(call).parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    options = list(inspect.signature(prepare).parameters.values())[1:]
-    return inspect.Signature([own[0], *options, *own[1:]], return_annotation=Release)
-
-
-synthesize.__signature__ = _with_options(synthesize)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -147,6 +122,7 @@ class Job:
         schema: the columns.
         rows: the number of synthetic rows; None for n, or its noisy count.
         seed: the seed of the post-processing.
+        options: further arguments of :func:`prepare` that are needed to prepare the same job again.
     """
 
     method: Method
@@ -157,15 +133,16 @@ class Job:
     schema: Schema
     rows: int | None
     seed: int
-    _state: dict[str, bool] = field(default_factory=dict, repr=False)
+    options: dict[str, Any]
+    _started: list[bool] = field(default_factory=list, repr=False)
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         """What is known before anything is spent. A private number of rows is taken to be large."""
         rows = self.curator.public_rows
         return planned(self.curator.ledger, MOST_ROWS if rows is None else rows, private=rows is None)
 
-    @property
+    @cached_property
     def plan(self) -> tuple[Phase, ...]:
         """The phases of the run: rounds, picks and noise, as far as public facts fix them."""
         return self.algorithm.strategy.outline(self.facts)
@@ -173,7 +150,7 @@ class Job:
     @property
     def rounds(self) -> int:
         """The number of rounds, at most."""
-        return most_rounds(self.algorithm.strategy, self.facts)
+        return sum(phase.rounds for phase in self.plan)
 
     @property
     def memory(self) -> int:
@@ -198,6 +175,33 @@ class Job:
                 epsilon = self.curator.ledger.budget.epsilon
                 check(most <= rows, "epsilon", epsilon, rule, "use a larger epsilon or a smaller workload")
 
+        json.dumps(self.to_dict())  # what cannot be saved must show now
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that is needed to prepare the same job again, except the tables."""
+        budget, public = self.curator.ledger.budget, self.task.public
+        return self.options | {
+            "method": self.method.name,
+            "settings": asdict(self.settings),
+            "group": self.task.grouping.value,
+            "workload": self.task.workload.to_dict(),
+            "family": self.algorithm.family.to_dict(),
+            "schema": self.schema.to_dict(),
+            "relation": budget.relation.value,
+            "epsilon": budget.epsilon,
+            "delta": budget.delta,
+            "rho": self.curator.ledger.limit,
+            "n": self.curator.public_rows,
+            "public": None if public is None else public.to_dict(),
+        }
+
+    @property
+    def disk(self) -> int:
+        """About how many bytes a release takes on disk, at most."""
+        rows = self.rows or self.curator.public_rows or MOST_DEFAULT_ROWS
+        answers = 16 * self.task.workload.size
+        return 16 * len(self.schema.columns) * rows + answers + min(self.memory, 1 << 28) + (1 << 20)
+
     def describe(self) -> list[str]:
         """The job in a few lines."""
         queries, public = self.task.workload, self.task.public
@@ -213,33 +217,49 @@ class Job:
         progress: SpendingProgress = lambda done, rounds, spent: None,
         announce: Callable[[str], None] = lambda text: None,
     ) -> Release:
-        """Spend the budget and make the release. A job runs once.
+        """Spend the budget and make the release, in memory. A job runs once.
 
         Args:
             progress: called before the first and after each round with the rounds done, the rounds in all and the
                 share of the budget that is spent.
             announce: gets a few lines about the size of the job and about what was found.
         """
-        if self._state.setdefault("started", False):
+        return self.release(*self.execute(self.curator, progress, announce))
+
+    def execute(self, door: Door, progress: SpendingProgress, announce: Callable[[str], None]) -> tuple[Any, Log]:
+        """Run the loop against a door to this job's curator: the model and the transcript."""
+        if self._started:
             raise PointillistError("this job was run already, and its budget is spent; prepare a new one")
         for line in self.describe():
             announce(line)
         ledger = self.curator.ledger
         progress(0, self.rounds, 0.0)
-        self._state["started"] = True
+        self._started.append(True)
         try:
             params, log = run(
                 self.algorithm,
-                self.curator,
+                door,
                 self.seed,
-                lambda done, of: progress(done, of, ledger.spent / ledger.limit),
+                lambda done, rounds: progress(done, rounds, ledger.spent / ledger.limit),
             )
         except RunStopped as stop:
-            noise, names = self.curator.noise.description, self.schema.domain.names
-            raise RunStopped(stop.reason, stop.log, ledger, noise, names) from stop
+            raise self.stopped(stop.reason, stop.log) from stop
         _announce_findings(log, announce)
-        rows = draw_rows(self.algorithm.family, params, self.schema, self.rows or log.total, self.seed)
+        return params, log
+
+    def release(self, params: Any, log: Log) -> Release:
+        """The release of a model: draws the rows."""
+        default = log.total if self.curator.public_rows is not None else min(log.total, MOST_DEFAULT_ROWS)
+        try:
+            rows = draw_rows(self.algorithm.family, params, self.schema, self.rows or default, self.seed)
+        except (Exception, KeyboardInterrupt) as error:  # whatever it is, what was spent must be told
+            raise self.stopped(f"drawing rows was stopped by {type(error).__name__}: {error}", log) from error
         return Release(rows, self.algorithm.family, params, log, self._description(log, len(rows)))
+
+    def stopped(self, reason: str, log: Log | None) -> RunStopped:
+        """The error of a run that stopped after budget was spent."""
+        noise, names = self.curator.noise.description, self.schema.domain.names
+        return RunStopped(reason, log, self.curator.ledger, noise, names)
 
     def _description(self, log: Log, rows: int) -> Description:
         """What the release says about itself."""
@@ -321,8 +341,9 @@ def _source(table: Any, schema: Schema | None) -> Source:
     """The private rows, whatever holds them."""
     if isinstance(table, Table):
         return TableSource(table)
-    if isinstance(table, Source):
-        return table
+    if hasattr(table, "batches"):  # isinstance would ask for the number of rows
+        source: Source = table
+        return source
     hint = "pass schema=Schema.load(...)"
     return TableSource(Table.encode(table, present("schema", schema, "must be given with a plain table", hint)))
 

@@ -214,5 +214,8 @@ class Then:
         before, after = self._facts(facts)
         rounds = sum(phase.rounds for phase in self.first.outline(before))
         if t < rounds:
-            return self.first.step(t, before, log, family, params)
+            step = self.first.step(t, before, log, family, params)
+            if step is None:
+                raise ValueError("the first of two strategies must make as many rounds as its outline says")
+            return step
         return self.second.step(t - rounds, after, log, family, params)

@@ -7,18 +7,21 @@ weights (:func:`sum_weights`), for models that are weighted records.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import repeat
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from pointillist.checks import check
 from pointillist.data.domain import Attributes, Domain
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table
+from pointillist.errors import InputError, Shown
 
-__all__ = ["Source", "TableSource", "count", "count_batches", "distinct_rows", "keys_of", "sum_weights"]
+__all__ = ["LaterSource", "Source", "TableSource", "count", "count_batches", "distinct_rows", "keys_of", "sum_weights"]
 
 Columns: TypeAlias = Sequence[np.ndarray]
 """One array of integer codes per column, all of the same length."""
@@ -60,6 +63,40 @@ class TableSource:
     def batches(self) -> Iterator[Columns]:
         """Return the rows in batches of ``BATCH_ROWS``."""
         return ([codes[part] for codes in self.table.codes] for part in _parts(len(self.table)))
+
+
+@dataclass(frozen=True)
+class LaterSource:
+    """A private table that is only loaded when rows are needed.
+
+    Attributes:
+        schema: the columns.
+        public_rows: the number of rows, where it is public.
+        load: gives the table; without it the rows cannot be had.
+    """
+
+    schema: Schema
+    public_rows: int | None
+    load: Callable[[], Table] | None = None
+
+    @property
+    def rows(self) -> int:
+        """The number of rows; where it is private, the table is loaded now."""
+        return self._source.rows if self.public_rows is None else self.public_rows
+
+    @cached_property
+    def _source(self) -> TableSource:
+        if self.load is None:
+            rule = "must be given, since measurements are left to make"
+            raise InputError("table", None, rule, "give the private table to resume with")
+        table = self.load()
+        same = table.schema.columns == self.schema.columns and self.public_rows in (None, len(table))
+        check(same, "table", Shown("another"), "must be the table of the interrupted run", "give the same file")
+        return TableSource(table)
+
+    def batches(self) -> Iterator[Columns]:
+        """The rows of the table, which is loaded now."""
+        return self._source.batches()
 
 
 def count(source: Source, scopes: Sequence[Attributes]) -> list[np.ndarray]:

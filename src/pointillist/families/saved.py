@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pointillist.data.domain import Domain
+from pointillist.errors import InputError
 from pointillist.families.generator import Generator
 from pointillist.families.histogram import Histogram
 from pointillist.families.records import RecordList
@@ -43,4 +44,7 @@ FAMILIES: dict[str, Loader] = {
 
 def load_family(spec: Mapping[str, Any], domain: Domain, arrays: Mapping[str, np.ndarray]) -> Family[Any]:
     """The family that described itself as ``spec``."""
-    return FAMILIES[spec["kind"]](spec, domain, arrays)
+    kind = spec["kind"]
+    if kind not in FAMILIES:
+        raise InputError("family", kind, f"must be one of {', '.join(FAMILIES)}", "import the module that defines it")
+    return FAMILIES[kind](spec, domain, arrays)

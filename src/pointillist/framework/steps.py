@@ -26,6 +26,10 @@ class Measure:
 
     asked: tuple[Ask, ...]
 
+    def __post_init__(self) -> None:
+        if not self.asked:
+            raise ValueError("a step that measures must ask for something")
+
     def take(self, door: Door, family: Family[P], params: P, log: Log, rng: np.random.Generator) -> Round:
         return Round(measurements=door.measure(self.asked))
 

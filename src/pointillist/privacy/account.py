@@ -33,6 +33,10 @@ def _smallest_noise(ledger: Ledger, rows: int | None, outline: Outline) -> float
     """The smallest noise of a run that only measures, including the noise on the number of rows."""
     sizes = [2**k for k in range(MOST_ROWS.bit_length())] if rows is None else [rows]
     facts = [planned(ledger, total, private=rows is None) for total in sizes]
-    scales = [phase.noise[0] for known in facts for phase in outline(known) if phase.noise]
-    scales += [known.total_sigma for known in facts if known.total_sigma]
+    scales = [known.total_sigma for known in facts if known.total_sigma]
+    for known in facts:
+        phases = outline(known)
+        if any(phase.selects or phase.noise is None for phase in phases):
+            return 0.0
+        scales += [phase.noise[0] for phase in phases if phase.noise]
     return min(scales, default=0.0)

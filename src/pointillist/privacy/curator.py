@@ -113,6 +113,10 @@ class Curator:
         """n where it is public: under replace."""
         return self._source.rows if self.relation is Relation.REPLACE else None
 
+    def take_up(self, facts: Facts) -> None:
+        """Go on with the facts of an interrupted run, which were paid for."""
+        self._facts = facts
+
     def open(self) -> Facts:
         """The facts: n is free under replace; under add-remove a noisy count is paid for, once."""
         if self._facts is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pointillist.privacy.mechanisms import gaussian_scale, selection_scale
@@ -24,6 +26,15 @@ class InsecureSeededNoise:
         self.seed = seed
         # A stream of its own: the loop's post-processing draws from [seed, 0], [seed, 1] and so on.
         self._rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM,)))
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The state of the generator, as plain data."""
+        return dict(self._rng.bit_generator.state)
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        self._rng.bit_generator.state = state
 
     @property
     def description(self) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -44,7 +45,10 @@ class Ledger:
             self.limit = budget.rho
         else:
             self.limit = gaussian_rho_of(budget.epsilon, budget.delta, least_scale)
+        self.witness: Callable[[tuple[Entry, ...]], None] | None = None
+        """Called with every charge before it is booked: a journal, which must have it on disk when it returns."""
         self._entries: list[Entry] = []
+        self._open: list[Entry] = []
         self._spent = Fraction(0)
 
     @property
@@ -78,8 +82,25 @@ class Ledger:
             after += Fraction(entry.rho)
             if after > Fraction(self.limit):
                 raise BudgetError(entry.rho, self.left, entry.label)
+        new = self._not_seen(entries)
+        if self.witness is not None and new:
+            self.witness(new)
         self._spent = after
         self._entries.extend(entries)
+
+    def restore(self, entries: Sequence[Entry], open_entries: Sequence[Entry] = ()) -> None:
+        """Book the charges of an interrupted run, which the witness has seen already. For those that are open, the
+        noise was lost before anyone could see it: the next charges must be equal to them, and take their place."""
+        self.charge(*entries)
+        self._open = list(open_entries)
+
+    def _not_seen(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        """The entries that are not among the open charges of an interrupted run, which must come first."""
+        again = self._open[: len(entries)]
+        if list(entries[: len(again)]) != again:
+            raise ValueError("a resumed run must begin with the charges that its journal left open")
+        self._open = self._open[len(again) :]
+        return entries[len(again) :]
 
     @staticmethod
     def _require_gaussian(entry: Entry, least_scale: float) -> None:

@@ -46,6 +46,11 @@ class Noise(Protocol):
         """Whether releases made with it are private: false for seeded noise."""
         ...
 
+    @property
+    def state(self) -> dict[str, Any] | None:
+        """What is needed to draw the same noise again: None for noise that cannot be repeated."""
+        ...
+
     def add_gaussian(self, counts: np.ndarray, rho: float, sensitivity_squared: int) -> np.ndarray:
         """Integer counts plus discrete Gaussian noise that costs at most ``rho``."""
         ...
@@ -60,6 +65,7 @@ class OpenDPNoise:
 
     description = "OpenDP discrete Gaussian and noisy max, randomness of the operating system"
     private = True
+    state = None
 
     def add_gaussian(self, counts: np.ndarray, rho: float, sensitivity_squared: int) -> np.ndarray:
         dp = _opendp()

@@ -48,6 +48,12 @@ class ScoreRule(Protocol):
         ...
 
 
+def _require_single(candidates: Candidates) -> None:
+    """Checked before anything is charged."""
+    if len(candidates) != candidates.size:
+        raise ValueError("this rule scores single queries")
+
+
 @dataclass(frozen=True)
 class MaxError:
     """The paper's score n |q(P) - q(D)|; for a candidate of several queries the largest of them.
@@ -65,6 +71,8 @@ class MaxError:
     sides = 1
 
     def sensitivity(self, candidates: Candidates, relation: Relation) -> int:
+        if self.base_measure:
+            _require_single(candidates)
         return candidates.sensitivity(relation).single
 
     def scores(self, candidates: Candidates, counts: np.ndarray, estimate: np.ndarray, scale: float) -> np.ndarray:
@@ -87,6 +95,7 @@ class SignedError:
     sides = 2
 
     def sensitivity(self, candidates: Candidates, relation: Relation) -> int:
+        _require_single(candidates)
         return candidates.sensitivity(relation).single
 
     def scores(self, candidates: Candidates, counts: np.ndarray, estimate: np.ndarray, scale: float) -> np.ndarray:
@@ -110,6 +119,10 @@ class UsefulError:
     weights: tuple[int, ...] = field(repr=False)  # thousands of them
     noise: float
     sides = 1
+
+    def __post_init__(self) -> None:
+        if min(self.weights) < 0:
+            raise ValueError("weights must not be negative")
 
     def sensitivity(self, candidates: Candidates, relation: Relation) -> int:
         return max(self.weights) * candidates.sensitivity(relation).l1

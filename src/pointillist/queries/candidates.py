@@ -142,8 +142,9 @@ class Single:
         return values
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """A single predicate holds for a record or not: one person changes its count by at most 1."""
-        return Sensitivity.of_indicators(1)
+        """One person changes a single count by its largest change: by 1 for predicates."""
+        single = max(1, self.whole.sensitivity(relation).single)
+        return Sensitivity(single, single, single**2)
 
 
 class Grouping(StrEnum):

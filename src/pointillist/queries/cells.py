@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -80,11 +80,13 @@ class Cells:
         """A single query that holds for some records and not for others changes by 1. For several queries, one person
         adds or removes a set of queries that one record satisfies, or replaces it by another such set: all sets are
         enumerated. Where they are too many, what holds for all queries holds for some of them."""
+        whole = self.whole.sensitivity(relation)
+        if whole.single > 1:  # not predicates: what holds for all of them holds for some
+            return replace(whole, exact=False)
         if self.whole.partition or self.size == 1:  # the sets have at most one member
             return Sensitivity.of_indicators(1 if relation is Relation.ADD_REMOVE or self.size == 1 else 2)
         patterns = self._patterns()
         if patterns is None:
-            whole = self.whole.sensitivity(relation)
             changed = min(self.size, whole.l1)
             return Sensitivity.of_indicators(changed, exact=False)
         sizes = patterns.sum(axis=1)
@@ -94,7 +96,7 @@ class Cells:
 
     def _patterns(self) -> np.ndarray | None:
         """The distinct sets of queries that a record can satisfy, as rows of 0 and 1; None if they are too many."""
-        if math.prod(self.shape) * self.size > MOST_ENUMERATED:
+        if math.prod(self.shape) * self.whole.size > MOST_ENUMERATED:
             return None
         codes = np.indices(self.shape).reshape(len(self.shape), -1)
         everywhere: list[np.ndarray] = [np.zeros(0)] * (max(self.scope) + 1)

@@ -25,6 +25,7 @@ class Intervals:
     bounds: tuple[tuple[int, int], ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "bounds", tuple((int(low), int(high)) for low, high in self.bounds))
         check(len(self.bounds) > 0, "intervals", [], "must not be empty", "give bounds such as (0, 3)")
         for low, high in self.bounds:
             good = 0 <= low < high <= self.size

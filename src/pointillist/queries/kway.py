@@ -88,8 +88,11 @@ def _check_k(domain: Domain, k: int) -> None:
 
 
 def sized(workload: Workload) -> Workload:
-    """The workload, if its answers fit the memory; refused before anything is counted or spent."""
+    """The workload, if its answers and the marginals behind them fit the memory; refused before anything is spent."""
     rule = f"must have at most {MOST_QUERIES:,} queries"
     hint = "draw fewer marginals with marginals:K:COUNT"
     check(workload.size <= MOST_QUERIES, "workload", Shown(workload.describe()), rule, hint)
+    cells = sum(workload.domain.cells_of(scope) for scope in set(workload.scopes))
+    rule = f"must look at marginals of at most {MOST_QUERIES:,} cells in all"
+    check(cells <= MOST_QUERIES, "workload", Shown(f"{cells:,}"), rule, "use fewer attributes in each group of queries")
     return workload

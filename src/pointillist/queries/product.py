@@ -13,6 +13,7 @@ import numpy as np
 from pointillist.checks import check, one_of
 from pointillist.data.domain import Attributes, Domain
 from pointillist.data.neighbours import Relation
+from pointillist.errors import Shown
 from pointillist.queries.base import Sensitivity, check_scope
 from pointillist.queries.cells import Cells
 from pointillist.queries.intervals import Intervals
@@ -41,6 +42,7 @@ class Product:
 
     def __post_init__(self) -> None:
         check_scope(self.scope, len(self.factors))
+        check(self.size < 2**53, "product", Shown(f"{self.size:,} queries"), "must have fewer", "use fewer intervals")
 
     @classmethod
     def of(cls, domain: Domain, factors: Mapping[str | int, Intervals | str]) -> Product | Marginal:
@@ -156,7 +158,7 @@ def _most_changed(factors: tuple[Intervals, ...]) -> tuple[int, bool]:
     exact = True
     front = np.ones((1, 3), np.int64)
     for factor in factors:
-        shared = factor.matrix @ factor.matrix.T
+        shared = np.rint(factor.matrix.astype(float) @ factor.matrix.T.astype(float)).astype(np.int64)  # exact
         own = np.diag(shared)
         triples = np.stack(np.broadcast_arrays(own[:, None], own, shared), axis=-1).reshape(-1, 3)
         pairs = _undominated(triples)

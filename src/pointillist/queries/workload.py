@@ -11,6 +11,7 @@ import numpy as np
 
 from pointillist.checks import check
 from pointillist.data.domain import Attributes, Domain
+from pointillist.errors import InputError
 from pointillist.queries.base import Queries
 from pointillist.queries.cells import Cells
 from pointillist.queries.marginal import Marginal
@@ -98,7 +99,12 @@ def queries_of(spec: dict[str, Any], domain: Domain) -> Queries:
     """The queries behind ``Queries.to_dict``."""
     if spec["kind"] == Cells.kind:
         return Cells(queries_of(spec["of"], domain), tuple(map(int, spec["taken"])))
-    queries: Queries = KINDS[spec["kind"]].from_dict(spec, domain)
+    kind = spec["kind"]
+    if kind not in KINDS:
+        raise InputError(
+            "kind of queries", kind, f"must be one of {', '.join(KINDS)}", "import the module that defines it"
+        )
+    queries: Queries = KINDS[kind].from_dict(spec, domain)
     return queries
 
 

@@ -1,18 +1,19 @@
 """Releases: what is safe to publish, what it says about itself, and how it is saved and loaded."""
 
 from pointillist.release.description import FORMAT, Description, MethodUsed, Privacy, PublicUsed, read, versions
-from pointillist.release.folder import Release, check_target, draw_rows, save_stopped
+from pointillist.release.folder import Release, draw_rows
+from pointillist.release.place import Place, check_target
 
 __all__ = [
     "FORMAT",
     "Description",
     "MethodUsed",
+    "Place",
     "Privacy",
     "PublicUsed",
     "Release",
     "check_target",
     "draw_rows",
     "read",
-    "save_stopped",
     "versions",
 ]

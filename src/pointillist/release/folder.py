@@ -7,11 +7,8 @@ under add-remove, no true number of rows.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,18 +18,20 @@ import numpy as np
 from pointillist.checks import at_least, check
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table
-from pointillist.errors import InputError, PointillistError, RunStopped, Shown
+from pointillist.errors import InputError, PointillistError, Shown
 from pointillist.families.saved import load_family
 from pointillist.framework import Family, Log
 from pointillist.queries.workload import Workload
 from pointillist.release import format1
 from pointillist.release.description import FORMAT, Description
+from pointillist.release.journal import NAME as JOURNAL
+from pointillist.release.place import PART, SPEC, Place
 from pointillist.release.transcript import log_arrays, log_of
 
-__all__ = ["Release", "check_target", "draw_rows", "save_stopped"]
+__all__ = ["Release", "draw_rows"]
 
 ROWS_CSV, ROWS_PARQUET = "synthetic.csv", "synthetic.parquet"
-SPEC, MODEL, TRANSCRIPT = "release.json", "model.npz", "transcript.npz"
+MODEL, TRANSCRIPT = "model.npz", "transcript.npz"
 
 
 @dataclass(frozen=True)
@@ -96,24 +95,25 @@ class Release:
             folder: where to.
             force: replace a release that is there already.
         """
-        folder = check_target(folder, force)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        place = Place.claim(folder, force)
         try:
-            self._write(staging)
-            staging.chmod(0o755)
-            _swap(staging, folder)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-        return folder
+            return place.publish(self.write)
+        except BaseException:
+            if place.complete:
+                place.close()
+            else:
+                place.abandon()
+            raise
 
-    def _write(self, folder: Path) -> None:
+    def write(self, folder: Path) -> None:
+        """Write all files into a folder; the description last, under a name that does not yet make it a release."""
         seed = self.description.seed
         self.table.write(folder / ROWS_CSV, seed)
         self.table.write(folder / ROWS_PARQUET, seed)
         _save_arrays(folder / MODEL, self.family.to_arrays(self.params))
         _save_arrays(folder / TRANSCRIPT, log_arrays(self.log, self.schema.domain.names))
-        (folder / SPEC).write_text(json.dumps(self.description.to_dict(), indent=1) + "\n", encoding="utf-8")
+        text = json.dumps(self.description.to_dict(), indent=1) + "\n"
+        (folder / (SPEC + PART)).write_text(text, encoding="utf-8")
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
@@ -123,6 +123,9 @@ class Release:
             folder: the folder that :meth:`save` wrote.
         """
         folder = Path(folder)
+        if (folder / JOURNAL).is_file() and not (folder / SPEC).is_file():
+            hint = f"finish it with `pointillist resume {folder}`"
+            raise InputError("release", str(folder), "must be complete (this run was interrupted)", hint)
         for name in (SPEC, MODEL, TRANSCRIPT, ROWS_PARQUET):
             rule = f"must be a release folder with {name} in it"
             check((folder / name).is_file(), "release", str(folder), rule, "give the folder that synth wrote")
@@ -155,50 +158,10 @@ class Release:
         return release
 
 
-def check_target(folder: str | Path, force: bool) -> Path:
-    """Refuse a target that would overwrite something; called before any budget is spent, too."""
-    folder = Path(folder).resolve()
-    if not folder.exists():
-        parent = next(path for path in folder.parents if path.exists())
-        rule = f"must be in a folder that can be written to (not {parent})"
-        check(parent.is_dir() and os.access(parent, os.W_OK), "out", str(folder), rule, "choose another folder")
-        return folder
-    hint = "choose another folder, or overwrite the release with --force"
-    check(force, "out", str(folder), "must not exist already", hint)
-    replaceable = folder.is_dir() and ((folder / SPEC).is_file() or not any(folder.iterdir()))
-    rule = f"must be a release folder (with {SPEC}) or empty to be overwritten"
-    check(replaceable, "out", str(folder), rule, "choose another folder")
-    return folder
-
-
 def draw_rows(family: Family[Any], params: Any, schema: Schema, rows: int, seed: int, stream: int = 0) -> Table:
     """A table of rows drawn from a model; another ``stream`` gives other rows for the same seed."""
     at_least("rows", rows, 1, 1000)
     return Table(schema, family.sample(np.random.default_rng([seed, (1 << 32) + stream]), params, rows))
-
-
-def save_stopped(stop: RunStopped, folder: Path) -> Path:
-    """Keep what a stopped run learned and spent, next to where its release would have been."""
-    number, target = 1, folder.with_name(f"{folder.name}.stopped")
-    while target.exists():  # an earlier account of spent budget stays
-        number += 1
-        target = folder.with_name(f"{folder.name}.stopped{number}")
-    target.mkdir(parents=True)
-    _save_arrays(target / TRANSCRIPT, log_arrays(stop.log, stop.names))
-    ledger = {
-        "reason": stop.reason,
-        "noise": stop.noise,
-        "epsilon": stop.ledger.budget.epsilon,
-        "delta": stop.ledger.budget.delta,
-        "relation": stop.ledger.budget.relation.value,
-        "accounting": stop.ledger.accounting,
-        "rho": stop.ledger.limit,
-        "ledger": [asdict(entry) for entry in stop.ledger.entries],
-        "total": stop.log.total,
-        "total_sigma": stop.log.facts.total_sigma,
-    }
-    (target / "ledger.json").write_text(json.dumps(ledger, indent=1) + "\n", encoding="utf-8")
-    return target
 
 
 def _save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
@@ -208,22 +171,3 @@ def _save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 def _load_arrays(path: Path) -> dict[str, np.ndarray]:
     with path.open("rb") as file, np.load(file) as arrays:  # np.load leaves a damaged file open
         return {name: arrays[name] for name in arrays}
-
-
-def _swap(staging: Path, folder: Path) -> None:
-    """Put ``staging`` in the place of ``folder``; a kill leaves the old one, the new one, or both, never half."""
-    for path in staging.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-    if not folder.exists():
-        staging.rename(folder)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
-    folder.rename(old / folder.name)
-    try:
-        staging.rename(folder)
-    except OSError:
-        (old / folder.name).rename(folder)
-        old.rmdir()
-        raise
-    shutil.rmtree(old)

@@ -40,7 +40,11 @@ def log_arrays(log: Log, names: Sequence[str]) -> dict[str, np.ndarray]:
     picks = [(t, *place(pick.queries), pick.sign) for t, entry in enumerate(log.rounds) for pick in entry.picks]
     measured = [(t, m) for t, entry in enumerate(log.rounds) for m in entry.measurements]
     found = {name for info in log.info for name in info}
-    info = {INFO + name: np.array([one.get(name, np.nan) for one in log.info]) for name in sorted(found)}
+    every = [
+        *log.info,
+        *({} for _ in range(len(log.rounds) - len(log.info))),
+    ]  # a stopped run has none for its last round
+    info = {INFO + name: np.array([one.get(name, np.nan) for one in every]) for name in sorted(found)}
     counts = [m.counts for _, m in measured]
     return info | {
         "picks": np.array(picks, np.int64).reshape(-1, 4),

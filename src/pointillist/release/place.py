@@ -1,0 +1,299 @@
+"""The place of a release: a folder of its own, locked from before the first charge until the release is complete.
+
+A run claims its place before it spends anything: a folder is made and locked under a name of its own and gets its place
+by one rename, which fails if something is there. While the run lasts the folder holds the journal and a reserve of disk
+space. A release is complete when ``release.json`` is in the folder: it is written last, and by a rename. To replace an
+older release, the new one is made next to it and the two folders change places at the end.
+
+Nothing is ever deleted but files that this package has written, by their names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from pointillist.checks import check
+from pointillist.errors import InputError, PointillistError
+from pointillist.release.journal import NAME as JOURNAL
+from pointillist.release.journal import sync_folder
+
+__all__ = ["FILES", "SPEC", "Place", "is_release"]
+
+SPEC = "release.json"
+LOCK, RESERVE, REPLACED, PART = "lock", "reserve", "replaced.json", ".part"
+FILES = ("synthetic.csv", "synthetic.parquet", SPEC, "model.npz", "transcript.npz", REPLACED)
+"""The files of a complete release."""
+EXTRAS = ("manifest.json", "attestation.json")
+"""Files that may be added to a release later."""
+OURS = (*FILES, *EXTRAS, *(name + PART for name in FILES), JOURNAL, LOCK, RESERVE, "ledger.json")
+TEMPORARY = ".pointillist-"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A claimed place.
+
+    Attributes:
+        target: where the release is to be.
+        work: the folder in which it is made: the target itself, or one next to it while it replaces an older release.
+    """
+
+    target: Path
+    work: Path
+    _lock: IO[bytes]
+
+    @classmethod
+    def claim(cls, folder: str | Path, force: bool = False, inputs: Sequence[Path] = (), need: int = 0) -> Place:
+        """Claim a place, or refuse; nothing that exists is touched.
+
+        Args:
+            folder: where the release is to be.
+            force: whether a release that is there may be replaced.
+            inputs: files that must not lie in the folder: the private table, its schema, the public table.
+            need: bytes of disk space to reserve until the release is written.
+        """
+        target = check_target(folder, force, inputs)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(target.parent)
+        work = target.with_name(f".{target.name}.new") if target.exists() and any(target.iterdir()) else target
+        _clear(work)
+        made, lock = _locked_folder(target.parent)
+        try:
+            _reserve(made, need)
+            try:
+                made.rename(work)
+            except OSError:
+                raise _occupied(work) from None
+        except BaseException:
+            lock.close()
+            _remove(made)
+            raise
+        sync_folder(target.parent)
+        return cls(target, work, lock)
+
+    @classmethod
+    def reopen(cls, folder: str | Path) -> Place:
+        """The place of an interrupted run, if no other process has it."""
+        target = Path(folder).resolve()
+        beside = target.with_name(f".{target.name}.new")
+        work = next((path for path in (beside, target) if (path / JOURNAL).is_file()), None)
+        if work is None:
+            rule = "must be the folder of an interrupted run"
+            hint = "it is complete" if (target / SPEC).is_file() else "give the folder that synth named"
+            raise InputError("release", str(folder), rule, hint)
+        lock = (work / LOCK).open("ab")
+        if not _try_lock(lock):
+            lock.close()
+            raise InputError("release", str(folder), "must not be in use by another run", "wait until that run ends")
+        return cls(target, work, lock)
+
+    def publish(self, write: Callable[[Path], None]) -> Path:
+        """Write the files of the release and make it complete: all or nothing. ``write`` is given the folder, and
+        writes every file but :data:`SPEC` under its name, and that one with :data:`PART` behind it."""
+        _unlink(self.work / RESERVE)
+        if self.work != self.target:
+            _keep_ledgers(self.target, self.work)
+        write(self.work)
+        for name in FILES:
+            for path in (self.work / name, self.work / (name + PART)):
+                if path.is_file():
+                    with path.open("rb") as file:
+                        os.fsync(file.fileno())
+        sync_folder(self.work)
+        (self.work / (SPEC + PART)).rename(self.work / SPEC)
+        sync_folder(self.work)
+        mask = os.umask(0)
+        os.umask(mask)
+        self.work.chmod(0o777 & ~mask)
+        return self.finish()
+
+    @property
+    def complete(self) -> bool:
+        """Whether the release was written, though its place may not be in order yet."""
+        return (self.work / SPEC).is_file()
+
+    def finish(self) -> Path:
+        """Bring a complete release to its target, and remove what only the run needed."""
+        if self.work != self.target:
+            self._change_places()
+        for name in (JOURNAL, "ledger.json", LOCK):
+            _unlink(self.target / name)
+        sync_folder(self.target)
+        self.close()
+        return self.target
+
+    def _change_places(self) -> None:
+        """Put the new release in the place of the old one, and delete the files of the old one."""
+        if not self.target.exists():
+            self.work.rename(self.target)
+        elif is_release(self.target):
+            _exchange(self.work, self.target)
+            sync_folder(self.target.parent)
+            _remove(self.work)
+        else:
+            text = f"{self.target} is not the release any more that was to be replaced"
+            raise PointillistError(f"{text}; the new release is complete in {self.work}")
+
+    def abandon(self) -> None:
+        """Leave the place as if it had never been claimed: for runs that have spent nothing."""
+        self.close()
+        _remove(self.work)
+
+    def close(self) -> None:
+        """Let go of the lock."""
+        self._lock.close()
+
+
+def check_target(folder: str | Path, force: bool, inputs: Sequence[Path] = ()) -> Path:
+    """Refuse a target that cannot be written or would overwrite something."""
+    target = Path(folder).resolve()
+    for path in inputs:
+        inside = Path(path).exists() and target in Path(path).resolve().parents
+        rule = f"must not hold {Path(path).name}, which the run reads"
+        check(not inside, "out", str(folder), rule, "choose another folder")
+    check(bool(target.name), "out", str(folder), "must be a folder with a name", "choose another folder")
+    parent = next(path for path in target.parents if path.exists())
+    good = parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)
+    rule = f"must be in a folder that can be written to (not {parent})"
+    check(good, "out", str(folder), rule, "choose another folder")
+    longest = os.pathconf(parent, "PC_NAME_MAX") - len(".new") - 1
+    rule = f"must have a name of at most {longest} bytes"
+    check(len(os.fsencode(target.name)) <= longest, "out", str(folder)[:60], rule, "choose a shorter name")
+    _clear(target)
+    empty = target.is_dir() and not any(target.iterdir())
+    if target.exists() and not empty:
+        if (target / LOCK).is_file():
+            raise _occupied(target)
+        check(force, "out", str(folder), "must not exist already", _hint(target))
+        rule = "must be a release with no other files in it to be replaced"
+        check(is_release(target), "out", str(folder), rule, "choose another folder")
+    return target
+
+
+def _hint(target: Path) -> str:
+    if (target / JOURNAL).is_file() and not (target / SPEC).is_file():
+        return f"it holds a run that was interrupted: finish it with `pointillist resume {target}`"
+    return "choose another folder, or replace the release with --force"
+
+
+def is_release(folder: Path) -> bool:
+    """Whether a folder is one of our releases and holds nothing else."""
+    if not folder.is_dir() or folder.is_symlink():
+        return False
+    entries = list(folder.iterdir())
+    if not all(path.is_file() and not path.is_symlink() and path.name in OURS for path in entries):
+        return False
+    try:
+        spec = json.loads((folder / SPEC).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(spec, dict) and {"format", "privacy", "schema", "workload", "versions"} <= spec.keys()
+
+
+def _locked_folder(parent: Path) -> tuple[Path, IO[bytes]]:
+    """A new folder with a lock in it, under a name that nobody else uses."""
+    made = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=parent))
+    lock = (made / LOCK).open("xb")
+    _try_lock(lock)
+    return made, lock
+
+
+def _try_lock(lock: IO[bytes]) -> bool:
+    """Lock a file for this process, until it closes it or dies."""
+    try:
+        fcntl.flock(lock.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _reserve(folder: Path, need: int) -> None:
+    """Set disk space aside, so that a full disk shows before anything is spent."""
+    if need <= 0:
+        return
+    with (folder / RESERVE).open("xb") as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, need)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                return  # a file system that cannot reserve
+            rule = f"must be on a disk with {need / 1e6:,.0f} MB free"
+            raise InputError("out", str(folder.parent), rule, "free some space or choose another folder") from None
+
+
+def _occupied(work: Path) -> InputError:
+    if (work / LOCK).is_file():
+        with (work / LOCK).open("ab") as lock:
+            if not _try_lock(lock):
+                return InputError("out", str(work), "must not be in use by another run", "wait until that run ends")
+    return InputError("out", str(work), "must not exist already", _hint(work))
+
+
+def _clear(folder: Path) -> None:
+    """Delete what a killed process left in a folder of ours, if it holds nothing that counts: no journal, and no
+    release but one that was replaced."""
+    replaced = folder.name.endswith(".new") and is_release(folder)
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() and not folder.is_symlink() else set()
+    if LOCK not in names and not replaced:
+        return
+    if JOURNAL in names or not names <= set(OURS) or (SPEC in names and not replaced):
+        return
+    with (folder / LOCK).open("ab") as lock:
+        if _try_lock(lock):
+            _remove(folder)
+
+
+def _sweep(parent: Path) -> None:
+    """Delete folders that processes killed in the middle of a claim left behind."""
+    for folder in parent.glob(f"{TEMPORARY}*") if parent.is_dir() else ():
+        _clear(folder)
+
+
+def _exchange(first: Path, second: Path) -> None:
+    """Let two folders change places, in one step where the system can."""
+    with contextlib.suppress(OSError, AttributeError):
+        libc = ctypes.CDLL(None, use_errno=True)
+        here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+        if libc.renameat2(here, os.fsencode(first), here, os.fsencode(second), exchange) == 0:
+            return
+    aside = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=second.parent))
+    second.rename(aside)  # onto an empty folder of our own
+    try:
+        first.rename(second)
+    except OSError:
+        aside.rename(second)
+        raise
+    aside.rename(first)
+
+
+def _keep_ledgers(target: Path, work: Path) -> None:
+    """Copy the account of the release that is replaced, and of those before it: what was spent stays spent."""
+    spec = json.loads((target / SPEC).read_text(encoding="utf-8"))
+    earlier: list[Any] = []
+    if (target / REPLACED).is_file():
+        earlier = json.loads((target / REPLACED).read_text(encoding="utf-8"))
+    text = json.dumps([*earlier, {"privacy": spec["privacy"], "total": spec.get("total")}], indent=1)
+    (work / REPLACED).write_text(text + "\n", encoding="utf-8")
+
+
+def _remove(folder: Path) -> None:
+    """Delete our own files in a folder, and the folder if nothing else is in it."""
+    for name in OURS:
+        _unlink(folder / name)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _unlink(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()

@@ -1,0 +1,229 @@
+"""From a table to a release on disk: runs that keep a journal, and runs that are taken up again after a crash.
+
+With a folder to write to, the place of the release is claimed before the first charge, every charge is on disk before
+its noise is drawn, and every noisy value before it is used (:mod:`pointillist.release.journal`). Whatever happens after
+that, :func:`resume` finishes the run without spending anything twice.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pointillist.algorithms import Method
+from pointillist.checks import check
+from pointillist.data.schema import Schema
+from pointillist.data.sources import LaterSource
+from pointillist.errors import RunStopped, Shown
+from pointillist.job import Job, SpendingProgress, prepare
+from pointillist.queries.workload import Workload
+from pointillist.release import Place, Release
+from pointillist.release.journal import NAME as JOURNAL
+from pointillist.release.journal import Journal, Record, read_journal
+from pointillist.release.recorded import RecordedDoor
+
+__all__ = ["journal_of", "resume", "run_into", "synthesize"]
+
+OPTIONS = ("rows", "seed", "insecure_noise_seed", "zcdp")
+"""Arguments of :func:`prepare` that a journal keeps as they are."""
+
+
+def _no_progress(done: int, rounds: int, spent: float) -> None:
+    """Show nothing."""
+
+
+def _no_text(text: str) -> None:
+    """Say nothing."""
+
+
+def synthesize(
+    table: Any,
+    *,
+    out: str | Path | None = None,
+    force: bool = False,
+    progress: SpendingProgress = _no_progress,
+    announce: Callable[[str], None] = _no_text,
+    **options: Any,
+) -> Release:
+    """Make a synthetic table under (epsilon, delta)-differential privacy: :func:`prepare` a job and run it.
+
+    Args:
+        table: the private table.
+        out: a folder for the release. With it the run keeps a journal there, and :func:`resume` finishes it if it is
+            interrupted. Without it the release is only in memory, and a run that stops is lost.
+        force: whether a release in that folder may be replaced.
+        progress: called before the first and after each round with the rounds done, the rounds in all and the share
+            of the budget that is spent.
+        announce: gets a few lines about the size of the job and about what was found.
+        **options: the other arguments of :func:`prepare`; ``epsilon`` must be given.
+    """
+    job = prepare(table, **options)
+    if out is None:
+        return job.run(progress, announce)
+    return run_into(job, out, force=force, progress=progress, announce=announce)
+
+
+def _with_options(call: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a function that hands its options on to :func:`prepare`: with all of them in it."""
+    own = [p for p in inspect.signature(call).parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    options = list(inspect.signature(prepare).parameters.values())[1:]
+    return inspect.Signature([own[0], *options, *own[1:]], return_annotation=Release)
+
+
+synthesize.__signature__ = _with_options(synthesize)  # type: ignore[attr-defined]
+
+
+def run_into(
+    job: Job,
+    out: str | Path,
+    *,
+    force: bool = False,
+    inputs: Sequence[Path] = (),
+    origin: Mapping[str, str] | None = None,
+    progress: SpendingProgress = _no_progress,
+    announce: Callable[[str], None] = _no_text,
+) -> Release:
+    """Run a job with a journal, and save its release.
+
+    Args:
+        job: a prepared job.
+        out: the folder of the release.
+        force: whether a release in that folder may be replaced.
+        inputs: files that the run reads, which must not lie in the folder.
+        origin: where the tables came from, by name, for a later :func:`resume` from the command line.
+        progress: as in :func:`synthesize`.
+        announce: as in :func:`synthesize`.
+    """
+    place = Place.claim(out, force, inputs, job.disk)
+    try:
+        journal = Journal.create(place.work)
+        try:
+            journal.append("job", job.to_dict() | {"run": uuid.uuid4().hex, "origin": dict(origin or {})})
+        except BaseException:
+            journal.close()
+            raise
+    except BaseException:
+        place.abandon()
+        raise
+    door = RecordedDoor(job.curator, journal, job.schema.domain)
+    return _finish(job, door, place, journal, progress, announce)
+
+
+def resume(
+    out: str | Path,
+    table: Any = None,
+    *,
+    public: Any = None,
+    method: Method | None = None,
+    progress: SpendingProgress = _no_progress,
+    announce: Callable[[str], None] = _no_text,
+) -> Release:
+    """Finish a run that was interrupted, without spending anything twice.
+
+    What the journal has is played back; the fit is repeated, since it is post-processing. The private table is only
+    needed if measurements are left to make.
+
+    Args:
+        out: the folder that the run was to write.
+        table: the private table, as it was given to the run. It must be the same: only its schema and, if it is public,
+            its number of rows can be checked.
+        public: the public table of the run, if it had one.
+        method: the method, if it is not one of the registry.
+        progress: as in :func:`synthesize`.
+        announce: as in :func:`synthesize`.
+    """
+    place = Place.reopen(out)
+    try:
+        if place.complete:
+            place.finish()
+            return Release.load(place.target)
+        job = _job_of(read_journal(place.work / JOURNAL)[0][0].data, table, public, method)
+        journal, records = Journal.reopen(place.work)
+    except BaseException:
+        place.close()
+        raise
+    door = RecordedDoor(job.curator, journal, job.schema.domain, records)
+    return _finish(job, door, place, journal, progress, announce)
+
+
+def _finish(
+    job: Job,
+    door: RecordedDoor,
+    place: Place,
+    journal: Journal,
+    progress: SpendingProgress,
+    announce: Callable[[str], None],
+) -> Release:
+    """Run what is left, draw the rows and publish the release; whatever stops it, the journal stays."""
+    log = None
+    try:
+        params, log = job.execute(door, progress, announce)
+        release = job.release(params, log)
+        place.publish(release.write)
+        journal.close()
+    except BaseException as error:
+        journal.close()
+        if not job.curator.ledger.entries:
+            place.abandon()  # nothing was spent
+            raise
+        _write_ledger(job, place, error)
+        place.close()
+        reason = error.reason if isinstance(error, RunStopped) else f"stopped by {type(error).__name__}: {error}"
+        kept = f"what was measured is kept: finish it with `pointillist resume {place.target}`"
+        raise job.stopped(f"{reason}; {kept}", error.log if isinstance(error, RunStopped) else log) from error
+    return release
+
+
+def _write_ledger(job: Job, place: Place, error: BaseException) -> None:
+    """The ledger in a readable form, next to the journal, which holds it in any case."""
+    ledger = job.curator.ledger
+    content = {
+        "reason": " ".join(str(error).split())[:300],
+        "epsilon": ledger.budget.epsilon,
+        "delta": ledger.budget.delta,
+        "relation": ledger.budget.relation.value,
+        "accounting": ledger.accounting,
+        "rho": ledger.limit,
+        "spent": ledger.spent,
+        "noise": job.curator.noise.description,
+        "ledger": [asdict(entry) for entry in ledger.entries],
+    }
+    try:
+        (place.work / "ledger.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    except OSError:
+        return  # a full disk: the journal has it
+
+
+def _job_of(spec: Mapping[str, Any], table: Any, public: Any, method: Method | None) -> Job:
+    """The job of a journal."""
+    schema = Schema.from_dict(spec["schema"])
+    source = LaterSource(schema, spec["n"]) if table is None else table
+    given, rule = Shown("none" if public is None else "a table"), "must be as in the interrupted run"
+    check((public is None) == (spec["public"] is None), "public", given, rule, "give the same public table, or none")
+    job = prepare(
+        source,
+        schema=schema,
+        method=spec["method"] if method is None else method,
+        workload=Workload.from_dict(spec["workload"], schema.domain),
+        public=public,
+        **{name: spec[name] for name in ("epsilon", "delta", "relation", "group", "settings", *OPTIONS)},
+    )
+    again = json.loads(json.dumps(job.to_dict()))
+    changed = [name for name, value in again.items() if value != spec[name]]
+    hint = "give the same tables, with the version of pointillist that began the run"
+    check(not changed, "run", changed[:5], "must be the same as the one that was interrupted", hint)
+    return job
+
+
+def journal_of(out: str | Path) -> list[Record]:
+    """The journal of an interrupted run."""
+    place = Place.reopen(out)
+    try:
+        return read_journal(place.work / JOURNAL)[0]
+    finally:
+        place.close()

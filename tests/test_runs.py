@@ -1,0 +1,206 @@
+"""Runs with a journal: whatever stops them, what was spent is on disk, and a resumed run gives the same release."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pointillist import InputError, PointillistError, Release, RunStopped, Table, load, prepare, resume, synthesize
+from pointillist.privacy.ledger import Entry
+from pointillist.release.journal import Journal, read_journal
+from pointillist.release.place import FILES, Place
+from pointillist.runs import journal_of, run_into
+
+METHODS: dict[str, dict[str, Any]] = {
+    "mwem": {"settings": {"rounds": 3}, "group": "query"},
+    "auto": {"settings": {"rows": 20, "t_max": 10}},
+    "rap_softmax": {"settings": {"rounds": 2, "picks": 1, "rows": 20, "t_max": 5}, "group": "marginal"},
+    "dualquery": {"settings": {"rounds": 3, "samples": 3}},
+}
+COMPLETE = sorted(name for name in FILES if name != "replaced.json")
+
+
+class Crash(BaseException):
+    """Nothing handles it."""
+
+
+@pytest.fixture(scope="module")
+def town() -> Table:
+    return load("demo").project(["district", "age", "commute"])
+
+
+def options(method: str, relation: str = "replace") -> dict[str, Any]:
+    plain = {"epsilon": 1.0, "delta": 1e-6, "workload": "marginals:2", "insecure_noise_seed": 3, "rows": 200}
+    return plain | {"method": method, "relation": relation} | METHODS[method]
+
+
+def crash_at(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """End the run instead of writing the record with this number (from 0) into the journal."""
+    append, count = Journal.append, iter(range(10**6))
+
+    def dying(journal: Journal, *arguments: Any, **more: Any) -> None:
+        if next(count) == number:
+            raise Crash
+        append(journal, *arguments, **more)
+
+    monkeypatch.setattr(Journal, "append", dying)
+
+
+def same(first: Release, second: Release) -> bool:
+    rows = all(map(np.array_equal, first.table.codes, second.table.codes))
+    ledgers = first.description.privacy.ledger == second.description.privacy.ledger
+    return rows and ledgers and np.array_equal(first.answers(), second.answers())
+
+
+@pytest.mark.parametrize("relation", ["replace", "add-remove"])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_resumes_from_every_record(
+    method: str, relation: str, town: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = options(method, relation)
+    reference = synthesize(town, out=tmp_path / "whole", **chosen)
+    assert sorted(os.listdir(tmp_path / "whole")) == COMPLETE
+    number, resumed = 0, 0
+    while True:
+        out = tmp_path / f"r{number}"
+        with monkeypatch.context() as patch:
+            crash_at(patch, number)
+            try:
+                synthesize(town, out=out, **chosen)
+                break
+            except (Crash, RunStopped):
+                number += 1
+        if not out.exists():
+            continue  # nothing was spent
+        spent = [entry for record in journal_of(out) if record.kind == "charge" for entry in record.data["entries"]]
+        release = resume(out, town)
+        resumed += 1
+        assert same(release, reference)
+        assert [Entry(**entry) for entry in spent] == list(release.description.privacy.ledger)[: len(spent)]
+        assert sorted(os.listdir(out)) == COMPLETE
+        assert same(Release.load(out), reference)
+    assert resumed >= 1
+    assert number - resumed <= 3
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+
+
+def test_the_table_is_not_needed_once_all_is_measured(
+    town: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = options("auto")
+    reference = synthesize(town, **chosen)
+    monkeypatch.setattr(Release, "write", lambda release, folder: 1 / 0)
+    with pytest.raises(RunStopped, match=r"finish it with `pointillist resume .*r`"):
+        synthesize(town, out=tmp_path / "r", **chosen)
+    monkeypatch.undo()
+    with pytest.raises(InputError, match="must be complete"):
+        Release.load(tmp_path / "r")
+    with pytest.raises(InputError, match="it holds a run that was interrupted: finish it with `pointillist resume"):
+        synthesize(town, out=tmp_path / "r", **chosen)
+    assert same(resume(tmp_path / "r"), reference)
+    with pytest.raises(InputError, match="must be the folder of an interrupted run"):
+        resume(tmp_path / "r")
+
+
+def test_the_table_is_asked_for_if_measurements_are_left(
+    town: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        crash_at(patch, 5)
+        with pytest.raises(RunStopped):
+            synthesize(town, out=tmp_path / "r", **options("mwem"))
+    with pytest.raises(RunStopped, match="since measurements are left to make"):
+        resume(tmp_path / "r")
+    with pytest.raises(InputError, match="run must be the same as the one that was interrupted, got"):
+        resume(tmp_path / "r", town.take(np.arange(100)))
+    assert same(resume(tmp_path / "r", town), synthesize(town, **options("mwem")))
+
+
+def test_charges_are_on_disk_before_noise_is_drawn(
+    town: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = prepare(town, **options("mwem"))
+    noise, seen = job.curator.noise, []
+    for name in ("add_gaussian", "select"):
+        draw = getattr(noise, name)
+
+        def checked(*arguments: Any, draw: Any = draw) -> Any:
+            records, _ = read_journal(tmp_path / "r" / "journal")
+            charged = sum(len(record.data["entries"]) for record in records if record.kind == "charge")
+            seen.append((charged, len(job.curator.ledger.entries)))
+            return draw(*arguments)
+
+        monkeypatch.setattr(noise, name, checked)
+    run_into(job, tmp_path / "r")
+    assert len(seen) == 6
+    assert all(on_disk == booked for on_disk, booked in seen)
+
+
+def test_a_record_that_was_cut_off_is_left_out(town: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Release, "write", lambda release, folder: 1 / 0)
+    with pytest.raises(RunStopped):
+        synthesize(town, out=tmp_path / "r", **options("mwem"))
+    monkeypatch.undo()
+    path = tmp_path / "r" / "journal"
+    whole = path.read_bytes()
+    records, end = read_journal(path)
+    assert end == len(whole)
+    rng = np.random.default_rng(0)
+    for cut in rng.integers(len(whole), size=30).tolist():
+        path.write_bytes(whole[:cut])
+        try:
+            left, _ = read_journal(path)
+        except InputError:
+            assert cut < 5000
+            continue
+        assert [record.data for record in left] == [record.data for record in records[: len(left)]]
+    path.write_bytes(whole[:-7])
+    assert same(resume(tmp_path / "r", town), synthesize(town, **options("mwem")))
+
+
+def test_one_of_two_runs_gets_a_place(tmp_path: Path) -> None:
+    place = Place.claim(tmp_path / "r")
+    with pytest.raises(InputError, match="must not"):
+        Place.claim(tmp_path / "r")
+    with pytest.raises(InputError, match="must not"):
+        Place.claim(tmp_path / "r", force=True)
+    place.abandon()
+    Place.claim(tmp_path / "r").abandon()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_but_a_release_is_replaced(town: Table, tmp_path: Path) -> None:
+    """A folder with other files, a folder with inputs, and one that changes while the run lasts are left alone."""
+    chosen = options("mwem")
+    release = synthesize(town, **chosen)
+    for name, content in (("release.json", "{}"), ("people.csv", "precious")):
+        (tmp_path / "proj").mkdir(exist_ok=True)
+        (tmp_path / "proj" / name).write_text(content)
+        with pytest.raises(InputError, match="must be a release with no other files in it"):
+            release.save(tmp_path / "proj", force=True)
+    with pytest.raises(InputError, match=r"must not hold people\.csv, which the run reads"):
+        Place.claim(tmp_path / "proj", force=True, inputs=[tmp_path / "proj" / "people.csv"])
+    assert sorted(os.listdir(tmp_path / "proj")) == ["people.csv", "release.json"]
+    folder = release.save(tmp_path / "r")
+    place = Place.claim(folder, force=True)
+    (folder / "only_copy.txt").write_text("precious")
+    with pytest.raises(PointillistError, match=r"the new release is complete in .*\.r\.new"):
+        place.publish(release.write)
+    place.close()
+    assert (folder / "only_copy.txt").read_text() == "precious"
+    assert same(Release.load(folder), release)
+    assert same(Release.load(tmp_path / ".r.new"), release)
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_spent(
+    town: Table, tmp_path: Path, charges: list[Entry]
+) -> None:
+    for out in (tmp_path / ("x" * 300), tmp_path / ("x" * 252), "/"):
+        with pytest.raises(InputError, match=r"^out must"):
+            synthesize(town, out=out, **options("mwem"))
+    assert charges == []
+    assert list(tmp_path.iterdir()) == []
