@@ -174,8 +174,9 @@ def test_progress_and_announcements() -> None:
     lines: list[str] = []
     job = prepare(people(), **OPTIONS)
     job.run(lambda done, rounds, spent: steps.append((done, rounds, spent)), lines.append)
-    assert [step[:2] for step in steps] == [(0, 3), (1, 3), (2, 3), (3, 3)]
-    assert [round(step[2], 6) for step in steps] == [0, 0.333333, 0.666667, 1]
+    rounds = [(0, 0.0), (0, 0.333333), (1, 0.333333), (1, 0.666667), (2, 0.666667), (2, 1.0), (3, 1.0)]
+    assert [(done, round(spent, 6)) for done, _, spent in steps] == rounds  # when it is spent, and after the update
+    assert {total for _, total, _ in steps} == {3}
     assert lines == job.describe()
     assert lines[0].startswith(
         "mwem: 3 marginals, 26 queries (208 B of answers); the model and its answers take about "

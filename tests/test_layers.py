@@ -13,8 +13,8 @@ import pointillist
 
 ROOT = Path(pointillist.__file__).parent
 LAYERS = [
-    "errors", "checks", "data", "queries", "privacy", "framework", "strategies", "families", "solvers", "updates",
-    "starts", "algorithms", "release", "job", "runs", "evaluation", "__init__", "leaving", "cli",
+    "errors", "reporting", "checks", "data", "queries", "privacy", "framework", "strategies", "families", "solvers",
+    "updates", "starts", "algorithms", "release", "job", "runs", "evaluation", "__init__", "leaving", "cli",
 ]  # fmt: skip
 HEAVY = ("opendp", "pyarrow", "pandas", "polars", "jax", "optax", "pysat", "matplotlib")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +13,8 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.logging import RichHandler
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 
 from pointillist import __version__
@@ -27,9 +30,10 @@ from pointillist.data.table import Table, read_file
 from pointillist.errors import InputError, PointillistError, Shown
 from pointillist.evaluation import report
 from pointillist.evaluation.accuracy import Errors
-from pointillist.job import SpendingProgress, prepare, workload_of
+from pointillist.job import prepare, workload_of
 from pointillist.leaving import in_order
 from pointillist.release import Release, check_target
+from pointillist.reporting import reporting_to
 from pointillist.runs import journal_of, resume, run_into
 
 __all__ = ["app", "main"]
@@ -42,6 +46,7 @@ app = typer.Typer(
 )
 screen = Console(highlight=False, soft_wrap=True)
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
+logger = logging.getLogger("pointillist")
 
 Data = Annotated[str, typer.Argument(help="A CSV or Parquet file, or the name of a dataset.")]
 SchemaFile = Annotated[Path | None, typer.Option("--schema", help="Schema in TOML; default DATA's .schema.toml.")]
@@ -56,6 +61,10 @@ WORKLOAD = "marginals:3"
 
 def main() -> None:
     """Run the command; an error is one sentence and exit code 2."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA would print banners about slow compilation
+    if not logger.handlers:
+        logger.addHandler(RichHandler(console=notes, show_level=False, show_path=False))
+        logger.setLevel(logging.INFO)
     with in_order():
         try:
             app()
@@ -116,8 +125,8 @@ def synth(
     )
     named = {"data": data, "schema": schema, "public": public}
     origin = {name: _absolute(str(value)) for name, value in named.items() if value is not None}
-    with _progress(method or "synth") as progress:
-        release = run_into(job, out, force=force, inputs=inputs, origin=origin, progress=progress, announce=notes.print)
+    with _progress():
+        release = run_into(job, out, force=force, inputs=inputs, origin=origin, announce=notes.print)
     _show_release(release, out.resolve())
 
 
@@ -135,8 +144,8 @@ def resume_run(
     file = schema or (Path(origin["schema"]) if "schema" in origin else None)
     load = None if data is None else lambda: _load(data, file)
     source = LaterSource(Schema.from_dict(spec["schema"]), spec["n"], load)
-    with _progress("resume") as progress:
-        release = resume(out, source, public=_load_public(public), progress=progress, announce=notes.print)
+    with _progress():
+        release = resume(out, source, public=_load_public(public), announce=notes.print)
     _show_release(release, out.resolve())
 
 
@@ -186,8 +195,8 @@ def demo(out: Out = Path("demo"), force: Force = False) -> None:
     table = datasets.load("demo")
     screen.print(f"The demo: a fictional town of {len(table):,} people, {len(table.domain)} columns.")
     job = prepare(table, epsilon=1.0)
-    with _progress("demo") as progress:
-        release = run_into(job, out, force=force, progress=progress, announce=notes.print)
+    with _progress():
+        release = run_into(job, out, force=force, announce=notes.print)
     _show_release(release, out.resolve())
     result = report.evaluate(table, release)
     screen.print(f"\nErrors over {release.workload.describe()}, in fractions of the rows:")
@@ -312,30 +321,57 @@ def _load_public(public: str | None) -> Any:
     return datasets.load(public) if _is_dataset(public) else read_file(public, "public")
 
 
+class _Shown:
+    """Shows the phases of a run: as bars in a terminal, as lines of the logger elsewhere."""
+
+    def __init__(self) -> None:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[figures]}"),
+            TimeElapsedColumn(),
+        )
+        self._bar = Progress(*columns, console=notes)
+        self._tasks: dict[str, TaskID] = {}
+
+    def phase(self, name: str, total: int | None) -> None:
+        """A new bar; the bars of earlier phases stay."""
+        if not notes.is_terminal:
+            logger.info("%s", name)
+            return
+        self._bar.start()
+        if name not in self._tasks:
+            self._tasks[name] = self._bar.add_task(name, total=total, figures="")
+
+    def step(self, name: str, done: int, info: dict[str, float]) -> None:
+        """The figures of the phase, next to its bar."""
+        spent = info.get("spent")
+        others = (f"{key} {value:.3g}" for key, value in info.items() if key != "spent")
+        figures = ", ".join([*([f"{spent:.0%} of the budget spent"] if spent is not None else []), *others])
+        if name in self._tasks:
+            self._bar.update(self._tasks[name], completed=done, figures=figures)
+        else:
+            logger.info("%s: %s %s", name, done, figures)
+
+    def close(self) -> None:
+        """Leave the bars on the screen."""
+        for task in self._bar.tasks:
+            if task.total is None:
+                self._bar.update(task.id, total=max(1, task.completed), completed=max(1, task.completed))
+        if self._bar.live.is_started:
+            self._bar.stop()
+
+
 @contextmanager
-def _progress(method: str) -> Iterator[SpendingProgress]:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("rounds"),
-        TextColumn("{task.fields[spent]:.0%} of the budget"),
-        TimeElapsedColumn(),
-        TextColumn("done, left"),
-        TimeRemainingColumn(),
-    )
-    bar = Progress(*columns, console=notes)
-    task = bar.add_task(method, total=None, spent=0.0)
-
-    def advance(done: int, rounds: int, spent: float) -> None:
-        bar.start()  # with the first round: a refusal is one line and nothing else
-        bar.update(task, completed=done, total=rounds, spent=spent)
-
+def _progress() -> Iterator[None]:
+    """Show what the runs inside are doing."""
+    shown = _Shown()
     try:
-        yield advance
+        with reporting_to(shown):
+            yield
     finally:
-        if bar.live.is_started:
-            bar.stop()
+        shown.close()
 
 
 def _show_release(release: Release, folder: Path) -> None:

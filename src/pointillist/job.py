@@ -28,11 +28,14 @@ from pointillist.queries.candidates import Grouping
 from pointillist.queries.kway import parse_workload, sized
 from pointillist.queries.workload import Workload, show_bytes
 from pointillist.release import Description, MethodUsed, Privacy, PublicUsed, Release, draw_rows, read, versions
+from pointillist.reporting import phase as report_phase
+from pointillist.reporting import step as report_step
 
 __all__ = ["Job", "SpendingProgress", "default_method", "prepare", "workload_of"]
 
 SpendingProgress = Callable[[int, int, float], None]
-"""Called before the first and after each round: rounds done, rounds in all, share of the budget spent."""
+"""Called before the first round, when a round has measured, and after it: rounds done, rounds in all, share of the
+budget spent."""
 
 MOST_DEFAULT_ROWS = 10_000_000
 """Under add-remove, where the number of rows is a noisy count: no more rows are drawn unless they are asked for."""
@@ -232,7 +235,6 @@ class Job:
             raise PointillistError("this job was run already, and its budget is spent; prepare a new one")
         for line in self.describe():
             announce(line)
-        ledger = self.curator.ledger
         progress(0, self.rounds, 0.0)
         self._started.append(True)
         try:
@@ -240,15 +242,21 @@ class Job:
                 self.algorithm,
                 door,
                 self.seed,
-                lambda done, rounds: progress(done, rounds, ledger.spent / ledger.limit),
+                lambda done, rounds: self._report(done, rounds, progress),
             )
         except RunStopped as stop:
             raise self.stopped(stop.reason, stop.log) from stop
         _announce_findings(log, announce)
         return params, log
 
+    def _report(self, done: int, rounds: int, progress: SpendingProgress) -> None:
+        spent = self.curator.ledger.spent / self.curator.ledger.limit
+        report_step("measuring", done, spent=spent)
+        progress(done, rounds, spent)
+
     def release(self, params: Any, log: Log) -> Release:
         """The release of a model: draws the rows."""
+        report_phase("drawing rows")
         default = log.total if self.curator.public_rows is not None else min(log.total, MOST_DEFAULT_ROWS)
         try:
             rows = draw_rows(self.algorithm.family, params, self.schema, self.rows or default, self.seed)

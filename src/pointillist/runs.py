@@ -26,6 +26,7 @@ from pointillist.release import Place, Release
 from pointillist.release.journal import NAME as JOURNAL
 from pointillist.release.journal import Journal, Record, read_journal
 from pointillist.release.recorded import RecordedDoor
+from pointillist.reporting import phase
 
 __all__ = ["journal_of", "resume", "run_into", "synthesize"]
 
@@ -164,6 +165,7 @@ def _finish(
     try:
         params, log = job.execute(door, progress, announce)
         release = job.release(params, log)
+        phase("writing")
         place.publish(release.write)
         journal.close()
     except BaseException as error:

@@ -21,13 +21,14 @@ from pointillist.privacy.scores import Pick, ScoreRule
 from pointillist.queries.base import Queries
 from pointillist.queries.candidates import Candidates
 from pointillist.queries.measurement import Measurement
+from pointillist.reporting import phase
 
 __all__ = ["Algorithm", "Progress", "Replay", "most_rounds", "run"]
 
 P = TypeVar("P")
 
 Progress = Callable[[int, int], None]
-"""Called after each round with the number of rounds done and the number in all."""
+"""Called when a round has asked the door, and after its update: rounds done, and rounds in all."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def run(
         algorithm: the method.
         door: the private side: a curator, or a transcript that is played back.
         seed: drives post-processing only, never privacy noise.
-        progress: called after each round.
+        progress: called when a round has measured, and when it is done.
 
     Raises:
         RunStopped: if a round fails after budget was spent; it carries the log so far.
@@ -75,12 +76,14 @@ def run(
 def _rounds(algorithm: Algorithm[P], door: Door, seed: int, params: P, log: Log, progress: Progress) -> P:
     family, strategy, facts = algorithm.family, algorithm.strategy, log.facts
     rounds = most_rounds(strategy, facts)
+    phase("measuring", rounds)
     memory = algorithm.update.init(params)
     result: P | None = None
     t = 0
     while (step := strategy.step(t, facts, log, family, params)) is not None:
         rng = np.random.default_rng([seed, t + 1])
         log.rounds.append(step.take(door, family, params, log, rng))
+        progress(t, rounds)
         params, memory, info = algorithm.update(rng, params, memory, log)
         log.info.append(info)
         result = algorithm.output.add(family, result, params, t)

@@ -58,6 +58,7 @@ from pointillist.queries.base import Queries
 from pointillist.queries.intervals import Intervals
 from pointillist.queries.measurement import to_simplex
 from pointillist.queries.workload import offsets_of
+from pointillist.reporting import phase, step
 from pointillist.updates.descent import Recipe, cells_data, combined, descend
 
 __all__ = ["PublicCells", "ShrunkenFit", "one_way"]
@@ -65,6 +66,7 @@ __all__ = ["PublicCells", "ShrunkenFit", "one_way"]
 LAMBDA, POWER = 18.0, 0.6
 FACTOR, MOST_UP, MOST_DOWN = 1.5, 3, 11
 """How s is tried: by powers of this factor, and the largest exponents up and down."""
+CHOOSING = "choosing the strength of the shrinkage"
 TAU = 0.7
 """How the noise is split: see above."""
 MOST_DESCENTS = 10
@@ -126,8 +128,14 @@ class ShrunkenFit:
 
         target = self.target(log)
         starts = rng.spawn(self.fits)  # which do not depend on what is tried out below
+        if memory is None:
+            phase(CHOOSING)
         choice = memory or self.choose(rng, target)
-        fits = [settled(self.descents(start, target, choice), choice.descents) for start in starts]
+        phase("fitting", self.fits)
+        fits = []
+        for start in starts:
+            fits.append(settled(self.descents(start, target, choice), choice.descents))
+            step("fitting", len(fits), loss=fits[-1].last["loss"])
         info = fits[-1].last | {"strength": choice.strength, "descents": float(choice.descents)}
         if self.public is not None:
             info["public"] = choice.weight
@@ -177,11 +185,11 @@ class ShrunkenFit:
             best, power = split.trial(choice), 0
             for sign, most in ((1, MOST_UP), (-1, MOST_DOWN)):
                 while abs(power) < most and power * sign >= 0:
-                    step = power + sign * (2 if power else 1)
-                    new = split.trial(Choice(float(FACTOR**step)))
+                    next_power = power + sign * (2 if power else 1)
+                    new = split.trial(Choice(float(FACTOR**next_power)))
                     if not split.closer(new.answers, best.answers, 0.0):
                         break
-                    best, power = new, step
+                    best, power = new, next_power
             choice = split.enough(best)
         if target.public is not None:
             split = Split(self, rng, target)
@@ -291,11 +299,14 @@ class Split:
         if update.public is not None:
             self._target = replace(self._target, public=PublicCells.of(update.public, self._target))  # its own noise
         self._seed = int(rng.integers(2**31))
+        self._trials = 0
 
     def trial(self, choice: Choice) -> Trial:
         """A fit to the first part."""
         descents = self._update.descents(np.random.default_rng(self._seed), self._target, choice)
         fit = settled(descents, choice.descents)
+        self._trials += 1
+        step(CHOOSING, self._trials, strength=choice.strength, loss=fit.last["loss"])
         return Trial(choice, self._answers(fit.params), fit.count, descents)
 
     def enough(self, trial: Trial) -> Choice:
