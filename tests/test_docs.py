@@ -180,12 +180,14 @@ def shown_commands(page: Path) -> Iterator[str]:
 
 @every_page()
 def test_commands_use_options_that_exist(page: Path) -> None:
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     for shown in shown_commands(page):
         if shown.startswith("pointillist "):
-            _, name, *words = shown.split()
-            assert name in commands, shown
-            known = {option for parameter in commands[name].params for option in parameter.opts} | {"--help"}
+            words = shown.split()[1:]
+            command = typer.main.get_command(app)
+            while words and hasattr(command, "commands"):  # a group: the next word is one of its commands
+                assert words[0] in command.commands, shown
+                command = command.commands[words.pop(0)]
+            known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
             options = {word.partition("=")[0] for word in words if word.startswith("-")}
             assert options <= known, f"{shown}: {sorted(options - known)}"
 
