@@ -97,7 +97,7 @@ def test_every_argument_is_documented(call: Callable[..., Any]) -> None:
     names = {name for name in inspect.signature(call).parameters if name not in ("self", "cls")}
     text = inspect.getdoc(call) or ""
     if call is synthesize:
-        names = {"table", "out", "force", "progress", "announce", "options"}
+        names = {"table", "out", "force", "account", "progress", "announce", "options"}
         assert "the other arguments of :func:`prepare`" in text
     assert documented(text) == names
 
@@ -123,7 +123,7 @@ def test_every_method_of_a_class_is_documented(kind: Any) -> None:
 def test_synthesize_shows_all_options() -> None:
     """It hands most of them on, but help() and editors show each."""
     shown, options = inspect.signature(synthesize), inspect.signature(prepare)
-    assert list(shown.parameters) == [*options.parameters, "out", "force", "progress", "announce"]
+    assert list(shown.parameters) == [*options.parameters, "out", "force", "account", "progress", "announce"]
     for name in ("epsilon", "delta", "schema", "public", "relation", "method", "workload", "group", "rows", "seed"):
         assert shown.parameters[name] == options.parameters[name]
     assert {"settings", "insecure_noise_seed", "zcdp"} <= set(shown.parameters)

@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pointillist import InputError, PointillistError, Release, RunStopped, Table, load, prepare, resume, synthesize
+from pointillist import (
+    Account,
+    InputError,
+    PointillistError,
+    Release,
+    RunStopped,
+    Table,
+    load,
+    prepare,
+    resume,
+    synthesize,
+)
 from pointillist.privacy.ledger import Entry
 from pointillist.release.journal import Journal, read_journal
 from pointillist.release.place import FILES, Place
@@ -204,3 +215,35 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_spent(
             synthesize(town, out=out, **options("mwem"))
     assert charges == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_books_its_budget_before_it_looks(
+    town: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, charges: list[Entry]
+) -> None:
+    chosen = {name: value for name, value in options("mwem").items() if name != "insecure_noise_seed"}
+    account = Account.create(tmp_path / "account", epsilon=1.5, delta=2e-6)
+    release = synthesize(town, out=tmp_path / "first", account=account, **chosen)
+    (first,) = account.history()
+    assert first.spent == release.description.privacy.rho_spent
+    with monkeypatch.context() as patch:
+        crash_at(patch, 6)
+        with pytest.raises(RunStopped):
+            synthesize(town, out=tmp_path / "second", account=tmp_path / "account", **chosen | {"epsilon": 0.5})
+    before = account.total()
+    assert len(account.history()) == 2
+    del charges[:]
+    with pytest.raises(PointillistError, match="account"):
+        synthesize(town, out=tmp_path / "third", account=account, **chosen)
+    assert (charges, (tmp_path / "third").exists(), account.total()) == ([], False, before)
+    resume(tmp_path / "second", town)
+    assert len(account.history()) == 2
+    assert account.total().epsilon <= before.epsilon
+
+
+def test_an_account_needs_a_journal_and_real_noise(town: Table, tmp_path: Path) -> None:
+    account = Account.create(tmp_path / "account", epsilon=1.5, delta=1e-6)
+    with pytest.raises(InputError, match="must be given together with out"):
+        synthesize(town, account=account, **options("mwem"))
+    with pytest.raises(InputError, match="must not be given with seeded noise"):
+        synthesize(town, out=tmp_path / "r", account=account, **options("mwem"))
+    assert not (tmp_path / "r").exists()

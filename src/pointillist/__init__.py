@@ -1,5 +1,6 @@
 """Pointillist: differentially private synthetic tables that keep the answers to a declared set of queries."""
 
+from pointillist.accounts import Account
 from pointillist.algorithms import Method
 from pointillist.data.datasets import load
 from pointillist.data.draft import draft_schema
@@ -22,6 +23,7 @@ from pointillist.runs import resume, synthesize
 __version__ = "0.1.0"
 
 __all__ = [
+    "Account",
     "BudgetError",
     "Categorical",
     "Grouping",

@@ -21,6 +21,7 @@ from pointillist import __version__
 from pointillist.algorithms import METHODS, get_method
 from pointillist.algorithms.settings import describe
 from pointillist.checks import check
+from pointillist.cli_account import account_app
 from pointillist.data import datasets
 from pointillist.data.draft import draft_schema
 from pointillist.data.public import PublicTable
@@ -44,6 +45,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(account_app, name="account")
 screen = Console(highlight=False, soft_wrap=True)
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
 logger = logging.getLogger("pointillist")
@@ -94,6 +96,7 @@ def synth(
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE of the method, repeatable.")] = None,
     out: Out = Path("release"),
     force: Force = False,
+    account: Annotated[Path | None, typer.Option("--account", help="Account that the budget is booked in.")] = None,
     insecure_noise_seed: Annotated[
         int | None, typer.Option("--insecure-noise-seed", help="NOT PRIVATE: seeded noise, for experiments.")
     ] = None,
@@ -126,7 +129,7 @@ def synth(
     named = {"data": data, "schema": schema, "public": public}
     origin = {name: _absolute(str(value)) for name, value in named.items() if value is not None}
     with _progress():
-        release = run_into(job, out, force=force, inputs=inputs, origin=origin, announce=notes.print)
+        release = run_into(job, out, force=force, inputs=inputs, origin=origin, account=account, announce=notes.print)
     _show_release(release, out.resolve())
 
 

@@ -7,14 +7,16 @@ that, :func:`resume` finishes the run without spending anything twice.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pointillist.accounts import Account
 from pointillist.algorithms import Method
 from pointillist.checks import check
 from pointillist.data.schema import Schema
@@ -47,6 +49,7 @@ def synthesize(
     *,
     out: str | Path | None = None,
     force: bool = False,
+    account: str | Path | Account | None = None,
     progress: SpendingProgress = _no_progress,
     announce: Callable[[str], None] = _no_text,
     **options: Any,
@@ -58,6 +61,8 @@ def synthesize(
         out: a folder for the release. With it the run keeps a journal there, and :func:`resume` finishes it if it is
             interrupted. Without it the release is only in memory, and a run that stops is lost.
         force: whether a release in that folder may be replaced.
+        account: an :class:`~pointillist.Account`, or its file, in which the run books its budget before it looks at
+            anything; needs ``out``.
         progress: called before the first and after each round with the rounds done, the rounds in all and the share
             of the budget that is spent.
         announce: gets a few lines about the size of the job and about what was found.
@@ -65,8 +70,10 @@ def synthesize(
     """
     job = prepare(table, **options)
     if out is None:
+        rule = "must be given together with out, so that the run keeps a journal"
+        check(account is None, "account", Shown("one without out"), rule, "give out, too")
         return job.run(progress, announce)
-    return run_into(job, out, force=force, progress=progress, announce=announce)
+    return run_into(job, out, force=force, account=account, progress=progress, announce=announce)
 
 
 def _with_options(call: Callable[..., Any]) -> inspect.Signature:
@@ -86,6 +93,7 @@ def run_into(
     force: bool = False,
     inputs: Sequence[Path] = (),
     origin: Mapping[str, str] | None = None,
+    account: str | Path | Account | None = None,
     progress: SpendingProgress = _no_progress,
     announce: Callable[[str], None] = _no_text,
 ) -> Release:
@@ -97,14 +105,22 @@ def run_into(
         force: whether a release in that folder may be replaced.
         inputs: files that the run reads, which must not lie in the folder.
         origin: where the tables came from, by name, for a later :func:`resume` from the command line.
+        account: as in :func:`synthesize`.
         progress: as in :func:`synthesize`.
         announce: as in :func:`synthesize`.
     """
+    if account is not None:
+        rule, hint = "must not be given with seeded noise, which is not private", "leave one of them out"
+        check(job.curator.noise.private, "account", Shown("one"), rule, hint)
+        account = account if isinstance(account, Account) else Account.open(account)
+    booking = Booked(uuid.uuid4().hex, account)
     place = Place.claim(out, force, inputs, job.disk)
     try:
         journal = Journal.create(place.work)
         try:
-            journal.append("job", job.to_dict() | {"run": uuid.uuid4().hex, "origin": dict(origin or {})})
+            more = {"run": booking.run, "origin": dict(origin or {}), "account": booking.file}
+            journal.append("job", job.to_dict() | more)
+            booking.reserve(job)
         except BaseException:
             journal.close()
             raise
@@ -112,7 +128,7 @@ def run_into(
         place.abandon()
         raise
     door = RecordedDoor(job.curator, journal, job.schema.domain)
-    return _finish(job, door, place, journal, progress, announce)
+    return _finish(job, door, place, journal, booking, progress, announce)
 
 
 def resume(
@@ -143,13 +159,41 @@ def resume(
         if place.complete:
             place.finish()
             return Release.load(place.target)
-        job = _job_of(read_journal(place.work / JOURNAL)[0][0].data, table, public, method)
+        spec = read_journal(place.work / JOURNAL)[0][0].data
+        job = _job_of(spec, table, public, method)
+        booking = Booked(spec["run"], None if spec["account"] is None else Account.open(spec["account"]))
+        booking.reserve(job)
         journal, records = Journal.reopen(place.work)
     except BaseException:
         place.close()
         raise
     door = RecordedDoor(job.curator, journal, job.schema.domain, records)
-    return _finish(job, door, place, journal, progress, announce)
+    return _finish(job, door, place, journal, booking, progress, announce)
+
+
+@dataclass(frozen=True)
+class Booked:
+    """A run in an account, or in none."""
+
+    run: str
+    account: Account | None
+
+    @property
+    def file(self) -> str | None:
+        """The file of the account."""
+        return None if self.account is None else str(Path(self.account.path).resolve())
+
+    def reserve(self, job: Job) -> None:
+        """Book the whole budget before anything is looked at, or refuse."""
+        if self.account is not None:
+            label = f"{job.method.name}, {job.task.workload.describe()}"
+            self.account.reserve(self.run, label, job.curator.ledger)
+
+    def settle(self, job: Job, done: bool) -> None:
+        """Note what was spent; if that fails, the whole budget stays booked, which is safe."""
+        if self.account is not None:
+            with contextlib.suppress(Exception):
+                self.account.settle(self.run, job.curator.ledger.spent, done=done)
 
 
 def _finish(
@@ -157,6 +201,7 @@ def _finish(
     door: RecordedDoor,
     place: Place,
     journal: Journal,
+    booking: Booked,
     progress: SpendingProgress,
     announce: Callable[[str], None],
 ) -> Release:
@@ -164,6 +209,7 @@ def _finish(
     log = None
     try:
         params, log = job.execute(door, progress, announce)
+        booking.settle(job, done=True)  # nothing more will be charged
         release = job.release(params, log)
         phase("writing")
         place.publish(release.write)
@@ -171,8 +217,11 @@ def _finish(
     except BaseException as error:
         journal.close()
         if not job.curator.ledger.entries:
+            booking.settle(job, done=True)
             place.abandon()  # nothing was spent
             raise
+        if log is None:
+            booking.settle(job, done=False)
         _write_ledger(job, place, error)
         place.close()
         reason = error.reason if isinstance(error, RunStopped) else f"stopped by {type(error).__name__}: {error}"
