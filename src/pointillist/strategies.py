@@ -12,6 +12,7 @@ from pointillist.checks import at_least, check, positive, share
 from pointillist.framework.log import Log
 from pointillist.framework.parts import Step, Strategy
 from pointillist.framework.steps import Draw, Measure, Select
+from pointillist.privacy.account import LEAST_EFFECT
 from pointillist.privacy.curator import Ask
 from pointillist.privacy.facts import Facts, Phase
 from pointillist.privacy.ledger import minus, split
@@ -137,6 +138,9 @@ class SelectGrowing:
         at_least("samples", self.picks, 1, 50)
         rule = "must be at least 2, the first one being free"
         check(self.most_rounds >= 2, "rounds", self.most_rounds, rule, "give for example 100")
+        least = LEAST_EFFECT / (self.most_rounds - 1)
+        rule = f"must be at least {least:.4g} for the last of {self.most_rounds:,} rounds to depend on the data"
+        check(self.eta >= least, "eta", self.eta, rule, "use a larger eta or more rounds")
 
     def _count(self, facts: Facts) -> int:
         rounds = _affordable(self.eta, self.picks, self.most_rounds, facts.rho, facts.total)

@@ -1,25 +1,41 @@
-"""Which account a run can have: the tighter one for Gaussian noise where its outline allows for it, else zCDP."""
+"""Which account a run can have: the tighter one for Gaussian noise where its outline allows for it, else zCDP.
+
+A budget with which a run would learn nothing has no account: it is refused.
+"""
 
 from __future__ import annotations
 
+from pointillist.checks import check
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.curator import MOST_ROWS, planned
-from pointillist.privacy.facts import Outline
+from pointillist.privacy.facts import Facts, Outline, Phase
 from pointillist.privacy.gaussian import LEAST_SCALES
-from pointillist.privacy.ledger import Ledger
+from pointillist.privacy.ledger import Ledger, split
+from pointillist.privacy.mechanisms import selection_scale
 
-__all__ = ["ledger_for"]
+__all__ = ["LEAST_EFFECT", "ledger_for", "require_effect"]
+
+LEAST_EFFECT = 0.01
+"""The least that data must be able to do to a selection: an error of all rows multiplies the odds of a pick by e to this
+power. With less, a run that measures nothing learns nothing."""
 
 
 def ledger_for(budget: Budget, rows: int | None, outline: Outline) -> Ledger:
     """A ledger with the larger budget of Gaussian accounting if the run selects nothing by the data and no noise is
     below one of the least scales.
 
-    Where the number of ``rows`` is private (None), a table with few rows may get fewer measurements with less noise
-    each, so that the outline is checked for 1, 2, 4, ... rows. All of this is known from public facts.
+    Where the number of rows is private, a table with few rows may get fewer measurements with less noise each, so
+    that the outline is checked for 1, 2, 4, ... rows. All of this is known from public facts.
+
+    Args:
+        budget: what may be spent.
+        rows: the number of rows; None where it is private.
+        outline: the phases of the run.
     """
     plain = Ledger(budget)
-    phases = outline(planned(plain, rows or MOST_ROWS, private=rows is None))
+    facts = planned(plain, rows or MOST_ROWS, private=rows is None)
+    phases = outline(facts)
+    require_effect(budget, facts, phases)
     if any(phase.selects or phase.noise is None for phase in phases):
         return plain
     for least_scale in LEAST_SCALES:
@@ -27,6 +43,23 @@ def ledger_for(budget: Budget, rows: int | None, outline: Outline) -> Ledger:
         if ledger.limit > plain.limit and _smallest_noise(ledger, rows, outline) >= least_scale:
             return ledger
     return plain
+
+
+def require_effect(budget: Budget, facts: Facts, phases: tuple[Phase, ...]) -> None:
+    """Refuse a run that measures nothing and whose selections would be as good as random.
+
+    Args:
+        budget: what may be spent.
+        facts: what is known before the run; the largest table where the number of rows is private.
+        phases: what the run will do.
+    """
+    picks = sum(phase.rounds * phase.picks for phase in phases)
+    if any(phase.noise is not None for phase in phases) or not any(phase.selects for phase in phases):
+        return
+    scale, most = selection_scale(split(facts.rho, picks), 1), facts.total / LEAST_EFFECT
+    rule = f"must leave each of {picks:,} selections a scale below {most:,.0f} (it would be {scale:,.3g})"
+    hint = "with more, picks are random: use a larger epsilon or fewer rounds"
+    check(scale <= most, "epsilon", budget.epsilon, rule, hint)
 
 
 def _smallest_noise(ledger: Ledger, rows: int | None, outline: Outline) -> float:

@@ -5,7 +5,14 @@ rho-zCDP implies (epsilon, delta)-DP for every epsilon >= 0 with (Canonne, Kamat
     delta = min over alpha > 1 of exp((alpha - 1)(alpha rho - epsilon)) / (alpha - 1) * (1 - 1/alpha)^alpha.
 
 The logarithm of the expression has the derivative (2 alpha - 1) rho - epsilon + ln(1 - 1/alpha), which grows
-with alpha, so the minimum is its root.
+with alpha, so the minimum is its root. Every alpha gives a valid bound, so an inexact root costs tightness, never
+privacy.
+
+**Rounding.** The expression itself is computed in floating point, with a bound on its error (:func:`_bound`). Here a
+rho is always a sum of charges, and a mechanism costs less than its charge by the share ``KEPT`` at least, because its
+scale is rounded up; :mod:`pointillist.privacy.mechanisms` confirms this before every draw. A conversion is accepted
+only if the delta of what the mechanisms really cost, plus the error bound, is at most the one that is claimed. For
+usual budgets the first covers the second.
 """
 
 from __future__ import annotations
@@ -17,60 +24,157 @@ from scipy.optimize import brentq
 
 from pointillist.checks import check, positive, share
 from pointillist.data.neighbours import Relation
+from pointillist.privacy.mechanisms import KEPT
 
-__all__ = ["Budget", "delta_of", "epsilon_of", "log_delta_of", "rho_of"]
+__all__ = ["Budget", "delta_of", "epsilon_of", "log_delta_of", "require_range", "rho_of"]
+
+LEAST_EPSILON, MOST_EPSILON = 1e-9, 100.0
+"""The epsilons that are accepted. Below, nothing could be learned from any table; above, nothing is guaranteed."""
+
+LEAST_DELTA, MOST_DELTA = 1e-300, 0.5
+"""The deltas that are accepted."""
 
 MARGIN = 1e-9
 """Relative step by which a root is moved to the safe side until the guarantee holds."""
 
+LARGE_ORDER = 1e4
+"""alpha - 1 from which ln(1 - 1/alpha) is computed in a way that does not cancel."""
 
-def log_delta_of(rho: float, epsilon: float) -> float:
-    """The logarithm of the smallest known delta for which rho-zCDP implies (epsilon, delta)-DP.
+ROUNDING = 2.0**-51
+"""Four times the rounding of one operation: what an operation and one call of ``math`` can err by, relatively."""
 
-    Written in b = alpha - 1, with ln(1 - 1/alpha) = ln b - ln(1 + b), which does not cancel near alpha = 1. Every
-    b > 0 gives a valid bound, so an inexact root costs tightness, never privacy.
+DIGITS = 12
+"""An epsilon is given with this number of digits where they are enough, so that the budget of 1 comes back as 1."""
+
+
+def require_range(epsilon: float, delta: float) -> None:
+    """Refuse an epsilon or a delta that no run can use.
+
+    Args:
+        epsilon: the privacy loss.
+        delta: the probability that the loss is larger.
     """
-    if rho == 0:
-        return -math.inf
+    positive("epsilon", epsilon)
+    hint = "a larger one guarantees nothing: give for example 1"
+    check(epsilon <= MOST_EPSILON, "epsilon", epsilon, f"must be at most {MOST_EPSILON:g}", hint)
+    hint = "nothing can be learned with a smaller one: give for example 1"
+    check(epsilon >= LEAST_EPSILON, "epsilon", epsilon, f"must be at least {LEAST_EPSILON:g}", hint)
+    example = "1e-9, a number well below 1/n"
+    share("delta", delta, example)
+    rule = f"must be in {LEAST_DELTA:g} .. {MOST_DELTA:g}"
+    check(LEAST_DELTA <= delta <= MOST_DELTA, "delta", delta, rule, f"give for example {example}")
+
+
+def _log_ratio(log_b: float, large: bool) -> tuple[float, float]:
+    """Two numbers whose difference is ln(b / (1 + b)): ln b and ln(1 + b), or for a large b 0 and ln(1 + 1/b)."""
+    return (0.0, math.log1p(math.exp(-log_b))) if large else (log_b, math.log1p(math.exp(log_b)))
+
+
+def _best_order(rho: float, epsilon: float, large: bool) -> float:
+    """ln b of the order alpha = 1 + b with the smallest delta, or of one near it."""
 
     def slope(log_b: float) -> float:
-        b = math.exp(log_b)
-        return (2 * b + 1) * rho - epsilon + log_b - math.log1p(b)
+        first, second = _log_ratio(log_b, large)
+        return (2 * math.exp(log_b) + 1) * rho - epsilon + first - second
 
     low, high = -1.0, 1.0
     while slope(low) > 0:
         low *= 2
     while slope(high) < 0:
+        if high > 300:
+            return high  # b is above 1e200: any order will do
         high *= 2
-    log_b = float(brentq(slope, low, high, xtol=1e-13, rtol=1e-14))
+    return float(brentq(slope, low, high, xtol=1e-13, rtol=1e-14))
+
+
+def _bound(rho: float, epsilon: float) -> tuple[float, float]:
+    """The logarithm of the smallest known delta, and by how much rounding may have changed it.
+
+    Written in b = alpha - 1: b ((1 + b) rho - epsilon) - ln b + (1 + b) ln(b / (1 + b)). Each operation and each
+    function errs by at most half of ``ROUNDING`` of its result, and ln b by that much because b is itself rounded.
+    Written as ln b - ln(1 + b), the last logarithm errs in proportion to ln b, and b multiplies that; for a large b
+    it is written as -ln(1 + 1/b), which is about -1/b and errs in proportion to that.
+    """
+    log_b = _best_order(rho, epsilon, large=False)
+    large = log_b > math.log(LARGE_ORDER)
+    if large:
+        log_b = _best_order(rho, epsilon, large)
     b = math.exp(log_b)  # 0 for a huge rho, for which delta is 1
-    log_delta = b * ((1 + b) * rho - epsilon) - log_b + (1 + b) * (log_b - math.log1p(b))
-    return min(log_delta, 0.0)
+    first, second = _log_ratio(log_b, large)
+    log_delta = b * ((1 + b) * rho - epsilon) - log_b + (1 + b) * (first - second)
+    of_ratio = 2.0 if large else (1 + b) * (1 + math.log1p(b))
+    return log_delta, ROUNDING * (b * ((1 + b) * rho + epsilon) + abs(log_b) + of_ratio)
+
+
+def _nearest(rho: float, epsilon: float) -> float:
+    """The logarithm of the smallest known delta, without any margin."""
+    return -math.inf if rho == 0 else min(_bound(rho, epsilon)[0], 0.0)
+
+
+def log_delta_of(rho: float, epsilon: float) -> float:
+    """The logarithm of the smallest known delta for which charges of rho in all imply (epsilon, delta)-DP.
+
+    Args:
+        rho: the sum of all charges.
+        epsilon: the privacy loss, 0 or more.
+    """
+    if rho == 0:
+        return -math.inf
+    log_delta, error = _bound(rho * (1 - KEPT), epsilon)
+    return min(log_delta + error, 0.0)
 
 
 def delta_of(rho: float, epsilon: float) -> float:
-    """The smallest known delta for which rho-zCDP implies (epsilon, delta)-DP."""
-    return math.exp(log_delta_of(rho, epsilon))
+    """The smallest known delta for which charges of rho in all imply (epsilon, delta)-DP, rounded up.
+
+    Args:
+        rho: the sum of all charges.
+        epsilon: the privacy loss, 0 or more.
+    """
+    if rho == 0:
+        return 0.0
+    return min(1.0, math.nextafter(math.exp(log_delta_of(rho, epsilon)) * (1 + ROUNDING), math.inf))
 
 
 def epsilon_of(rho: float, delta: float) -> float:
-    """The smallest known epsilon for which rho-zCDP implies (epsilon, delta)-DP."""
-    log_delta = math.log(delta)
-    if rho == 0 or log_delta_of(rho, 0.0) <= log_delta:
+    """The smallest known epsilon for which charges of rho in all imply (epsilon, delta)-DP, rounded up.
+
+    Args:
+        rho: the sum of all charges.
+        delta: the probability that the loss is larger.
+    """
+    share("delta", delta, "1e-9")
+    log_delta = _log_down(delta)
+    if log_delta_of(rho, 0.0) <= log_delta:
         return 0.0
-    high = rho + 2 * math.sqrt(-rho * log_delta) + 1e-12  # the looser closed form bounds it
-    epsilon = float(brentq(lambda e: log_delta_of(rho, e) - log_delta, 0.0, high, xtol=1e-300, rtol=1e-14))
-    while log_delta_of(rho, epsilon) > log_delta:
-        epsilon = epsilon * (1 + MARGIN)
+
+    def excess(e: float) -> float:
+        return log_delta_of(rho, e) - log_delta
+
+    high = rho + 2 * math.sqrt(-rho * log_delta)  # the looser closed form bounds it, up to rounding
+    while excess(high) > 0:
+        high *= 2
+    epsilon = float(brentq(excess, 0.0, high, xtol=1e-300, rtol=1e-14, maxiter=5000))
+    rounded, step = float(f"{epsilon:.{DIGITS}g}"), 1e-14
+    if excess(rounded) <= 0:
+        return rounded
+    while excess(epsilon) > 0:
+        epsilon, step = epsilon * (1 + step), 2 * step
     return epsilon
 
 
 def rho_of(epsilon: float, delta: float) -> float:
-    """The largest known rho for which rho-zCDP implies (epsilon, delta)-DP."""
+    """The largest known rho for which charges of rho in all imply (epsilon, delta)-DP.
+
+    Args:
+        epsilon: the privacy loss, in ``LEAST_EPSILON .. MOST_EPSILON``.
+        delta: the probability that the loss is larger, in ``LEAST_DELTA .. MOST_DELTA``.
+    """
+    require_range(epsilon, delta)
     log_delta = math.log(delta)
 
     def excess(log_rho: float) -> float:
-        return log_delta_of(math.exp(log_rho), epsilon) - log_delta
+        return _nearest(math.exp(log_rho), epsilon) - log_delta
 
     # Above: delta = 1 is reached for large rho. Below: the closed form epsilon = rho + 2 sqrt(rho ln(1/delta)).
     high = math.log(epsilon + 1.0)
@@ -79,25 +183,33 @@ def rho_of(epsilon: float, delta: float) -> float:
     low = min(high - 1, 2 * math.log(epsilon) - math.log(8 * (epsilon - log_delta)))
     while excess(low) > 0:
         low -= 1.0
-    rho = math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14))
-    while log_delta_of(rho, epsilon) > log_delta:
-        rho = rho * (1 - MARGIN)
+    rho, step = math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14)), MARGIN
+    while _nearest(rho, epsilon) > log_delta or log_delta_of(rho, epsilon) > _log_down(delta):
+        rho, step = rho * (1 - step), 2 * step
     return rho
+
+
+def _log_down(delta: float) -> float:
+    """ln delta, rounded down by a little more than :func:`delta_of` rounds up."""
+    return math.log(delta) * (1 + ROUNDING) - 3 * ROUNDING
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent: (epsilon, delta) under a neighbouring relation."""
+    """What may be spent: (epsilon, delta) under a neighbouring relation.
+
+    Attributes:
+        epsilon: the privacy loss, from 1e-9 to 100.
+        delta: the probability that the loss is larger, from 1e-300 to 0.5.
+        relation: which tables are neighbours.
+    """
 
     epsilon: float
     delta: float
     relation: Relation = Relation.REPLACE
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon)
-        hint = "a larger one guarantees nothing: give for example 1"
-        check(self.epsilon <= 100, "epsilon", self.epsilon, "must be at most 100", hint)
-        share("delta", self.delta, "1e-9, a number well below 1/n")
+        require_range(self.epsilon, self.delta)
 
     @property
     def rho(self) -> float:

@@ -30,7 +30,11 @@ TOTAL_SHARE = 0.02
 """Under add-remove: the share of rho that pays for the noisy number of rows, to which all answers are scaled."""
 
 MOST_ROWS = 10**9
-"""Under add-remove, where n is private: the size of table up to which a plan of rounds is judged to be useful."""
+"""Under add-remove, where n is private: the largest noisy number of rows, and the size of table up to which a plan of
+rounds is judged to be useful."""
+
+MOST_PUBLIC_ROWS = 2**53
+"""Under replace: the largest number of rows. Up to it, whole numbers of rows are exact in floating point."""
 
 
 class Ask(NamedTuple):
@@ -69,18 +73,29 @@ class Door(Protocol):
 
 
 def planned(ledger: Ledger, total: int, private: bool) -> Facts:
-    """The facts of a run before anything is spent, if the table had ``total`` rows; ``private`` means that their
-    number is measured first."""
+    """The facts of a run before anything is spent. A budget that is too small to count the rows is refused.
+
+    Args:
+        ledger: what may be spent.
+        total: the number of rows, known or assumed.
+        private: whether their number is measured first.
+    """
     relation, left = ledger.budget.relation, ledger.left
     if not private:
+        hint = "give a part of the table"
+        check(total <= MOST_PUBLIC_ROWS, "table", total, f"must have at most {MOST_PUBLIC_ROWS:,} rows", hint)
         return Facts(total, left, relation)
     rho = total_rho(ledger)
     return Facts(total, minus(left, rho), relation, gaussian_scale(rho, 1))
 
 
 def total_rho(ledger: Ledger) -> float:
-    """What the noisy number of rows costs."""
-    return with_room(ledger, ledger.left * TOTAL_SHARE, 1)
+    """What the noisy number of rows costs. Its noise must be below the largest number of rows."""
+    rho = with_room(ledger, ledger.left * TOTAL_SHARE, 1)
+    sigma = gaussian_scale(rho, 1)
+    rule = f"must leave the number of rows a noise below {MOST_ROWS:,} (it would be {sigma:,.3g})"
+    check(sigma <= MOST_ROWS, "epsilon", ledger.budget.epsilon, rule, "use a larger epsilon or delta")
+    return rho
 
 
 def with_room(ledger: Ledger, rho: float, square: int) -> float:
@@ -127,7 +142,7 @@ class Curator:
                 # One row more or less changes the count by 1.
                 self.ledger.charge(_gaussian_entry("number of rows", rho, 1))
                 noisy = self.noise.add_gaussian(np.array([self._source.rows]), rho, 1)
-                total, left = max(1, int(noisy[0])), self.ledger.left
+                total, left = min(max(1, int(noisy[0])), MOST_ROWS), self.ledger.left
                 self._facts = Facts(total, left, self.relation, gaussian_scale(rho, 1))
         return self._facts
 
@@ -144,7 +159,8 @@ class Curator:
         if estimate.shape != (candidates.size,) or not np.all(np.isfinite(estimate)):
             wanted = f"must be {candidates.size:,} finite answers"
             raise InputError("estimate", Shown("others"), wanted, "use a smaller step")
-        rounded = np.rint(np.clip(estimate, -1.0, 2.0) * self.open().total).astype(np.int64)  # public
+        # Public. The total is at most 2^53, so that whole counts are exact, and at most 2^54 here.
+        rounded = np.rint(np.clip(estimate, -1.0, 2.0) * self.open().total).astype(np.int64)
         free = np.ones(len(candidates), bool)
         free[[place for place in map(candidates.find, taken or ()) if place is not None]] = False
         limit = f"must pick at most {len(candidates):,} candidates, each once"

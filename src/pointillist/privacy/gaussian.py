@@ -37,19 +37,28 @@ import math
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
+from pointillist.privacy.budget import MARGIN, require_range
+
 __all__ = ["LEAST_SCALES", "gaussian_log_delta_of", "gaussian_rho_of"]
 
 LEAST_SCALES = (100.0, 10.0, 3.0)
 """Values of sigma_min, in counts, of which a run takes the largest that its plan allows for: the larger sigma_min, the
 smaller r, and the larger rho."""
 
-MARGIN = 1e-9
-"""Relative step by which the root is moved to the safe side until the guarantee holds."""
+ROUNDING = 1e-12
+"""By how much each of the two terms of delta may be wrong, relative to 1 plus its logarithm: some thousand roundings,
+where the argument of the normal distribution, its logarithm and the exponential take some tens."""
 
 
 def gaussian_log_delta_of(rho: float, epsilon: float, least_scale: float) -> float:
     """The logarithm of a delta for which Gaussian noise of total rho = mu^2 / 2 is (epsilon, delta)-DP, if no noise is
-    smaller than ``least_scale``."""
+    smaller than ``least_scale``.
+
+    Args:
+        rho: mu^2 / 2 of all noise together.
+        epsilon: the privacy loss.
+        least_scale: sigma_min, in counts.
+    """
     if rho == 0:
         return -math.inf
     square = 2 * rho
@@ -57,15 +66,22 @@ def gaussian_log_delta_of(rho: float, epsilon: float, least_scale: float) -> flo
     s = math.sqrt(square * (1 + r))
     log_first = r * square / 2 + float(log_ndtr((s * s - epsilon - square / 2) / s))
     log_second = epsilon + float(log_ndtr(-(epsilon + square / 2) / s))
-    # delta = exp(first) - exp(second); the margin covers the rounding of the two logarithms
+    # delta = exp(first) - exp(second), which nearly cancel for a small epsilon: the margin is added to the difference
     difference = log_second - log_first
-    gap = -math.expm1(difference) + 1e-12 * (1 + abs(log_first))
+    gap = -math.expm1(difference) + ROUNDING * (1 + abs(log_first))
     return min(0.0, log_first + math.log(gap))
 
 
 def gaussian_rho_of(epsilon: float, delta: float, least_scale: float) -> float:
     """The largest rho = mu^2 / 2 for which Gaussian noise alone is known to be (epsilon, delta)-DP, if no noise is
-    smaller than ``least_scale``."""
+    smaller than ``least_scale``.
+
+    Args:
+        epsilon: the privacy loss.
+        delta: the probability that the loss is larger.
+        least_scale: sigma_min, in counts.
+    """
+    require_range(epsilon, delta)
     log_delta = math.log(delta)
 
     def excess(log_rho: float) -> float:
@@ -76,7 +92,7 @@ def gaussian_rho_of(epsilon: float, delta: float, least_scale: float) -> float:
         high += 1.0
     while excess(low) > 0:
         low *= 2
-    rho = math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14))
+    rho, step = math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14)), MARGIN
     while gaussian_log_delta_of(rho, epsilon, least_scale) > log_delta:
-        rho *= 1 - MARGIN
+        rho, step = rho * (1 - step), 2 * step
     return rho

@@ -13,6 +13,9 @@ __all__ = ["InsecureSeededNoise"]
 STREAM = 0x6E6F697365
 """Separates the noise from everything else that the same seed drives."""
 
+MOST_NOISE = 2.0**62
+"""Where the noise ends, so that no sum leaves 64 bits; OpenDP's noisy counts end at the limits of 64 bits."""
+
 
 class InsecureSeededNoise:
     """Noise of the same scales as :class:`OpenDPNoise`, from a seeded generator, so that runs can be repeated.
@@ -42,7 +45,8 @@ class InsecureSeededNoise:
 
     def add_gaussian(self, counts: np.ndarray, rho: float, sensitivity_squared: int) -> np.ndarray:
         scale = gaussian_scale(rho, sensitivity_squared)
-        noise: np.ndarray = np.rint(scale * self._rng.standard_normal(counts.shape)).astype(np.int64)
+        drawn = np.rint(scale * self._rng.standard_normal(counts.shape))
+        noise: np.ndarray = np.clip(drawn, -MOST_NOISE, MOST_NOISE).astype(np.int64)
         noisy: np.ndarray = counts + noise
         return noisy
 

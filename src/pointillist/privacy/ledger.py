@@ -112,8 +112,13 @@ class Ledger:
         if 2 * Fraction(entry.rho) * Fraction(entry.scale) ** 2 < square:
             raise ValueError(f"noise of scale {entry.scale!r} costs more than the {entry.rho!r} charged for it")
 
-    def statement(self, n: int | None) -> str:
-        """The guarantee in words; ``n`` is the public number of rows, if it is public."""
+    def statement(self, n: int | None, noisy_total: int | None = None) -> str:
+        """The guarantee in words, with a warning if delta is not below 1/n.
+
+        Args:
+            n: the number of rows, where it is public.
+            noisy_total: the measured number of rows, where n is private: the warning is then judged by it.
+        """
         budget = self.budget
         rows = f" (n = {n:,})" if n is not None else ""
         kinds: dict[str, tuple[int, Fraction]] = {}
@@ -128,9 +133,17 @@ class Ledger:
             f"Budget {self.limit:.6g} {kind_of_budget} (rho), spent {self.spent:.6g}:",
             *(f"  {count:,} x {kind}: {float(rho):.6g}" for kind, (count, rho) in kinds.items()),
         ]
-        if n is not None and budget.delta * n >= 1:
-            lines.append("Warning: delta is not below 1/n, so it allows the values of some person to be published.")
+        if (warning := self._warning(n, noisy_total)) is not None:
+            lines.append(warning)
         return "\n".join(lines)
+
+    def _warning(self, n: int | None, noisy_total: int | None) -> str | None:
+        """What is wrong with a delta that is not below 1 over the number of rows."""
+        total = n if n is not None else noisy_total
+        if total is None or Fraction(self.budget.delta) * total < 1:
+            return None
+        rows = "1/n" if n is not None else f"1/n for the noisy number of rows ({total:,})"
+        return f"Warning: delta is not below {rows}, so it allows the values of some person to be published."
 
 
 def _shown(x: float) -> str:
@@ -141,10 +154,7 @@ def _shown(x: float) -> str:
 
 def split(rho: float, parts: int) -> float:
     """The largest double x with parts * x <= rho, exactly."""
-    share = rho / parts
-    while Fraction(share) * parts > Fraction(rho):
-        share = math.nextafter(share, 0.0)
-    return share
+    return -_round_up(-Fraction(rho) / parts) + 0.0  # never -0.0
 
 
 def minus(rho: float, part: float | Fraction) -> float:

@@ -13,7 +13,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["Noise", "OpenDPNoise", "gaussian_scale", "selection_scale"]
+__all__ = ["KEPT", "Noise", "OpenDPNoise", "gaussian_scale", "selection_scale"]
+
+WIDER = 1e-12
+"""The share by which every scale is rounded up."""
+
+KEPT = 1.9 * WIDER
+"""The share of a charge that is not spent, at least: a scale that is larger by ``WIDER`` costs less by twice that. It
+covers the rounding of the scales and of the conversion between rho and (epsilon, delta)."""
 
 
 def gaussian_scale(rho: float, sensitivity_squared: int) -> float:
@@ -31,8 +38,8 @@ def selection_scale(rho: float, sensitivity: int) -> float:
 
 
 def _up(scale: float) -> float:
-    """Slightly more noise: covers the rounding of the square roots."""
-    return scale * (1 + 1e-12)
+    """Slightly more noise than the charge would need."""
+    return scale * (1 + WIDER)
 
 
 class Noise(Protocol):
@@ -104,5 +111,5 @@ def _sqrt_up(square: int) -> float:
 
 
 def _require_cost(cost: float, rho: float) -> None:
-    if not cost <= rho:
-        raise AssertionError(f"the mechanism costs rho = {cost!r}, more than the {rho!r} charged for it")
+    if not cost <= rho * (1 - KEPT):
+        raise AssertionError(f"the mechanism costs rho = {cost!r}, too much for the {rho!r} charged for it")

@@ -2,6 +2,16 @@
 
 Scores are integers. The estimate is rounded to whole counts first (it is public), so that a rule's sensitivity is
 an exact integer too.
+
+**Magnitudes.** A score that wrapped around in int64 would change by far more than its sensitivity. So every rule keeps
+its scores within +-2^62:
+
+- A count is at most the number of rows that were counted, one by one: below 2^53, which would take years.
+- An estimate is a fraction clipped to [-1, 2], times the number of rows: a public one of at most 2^53, or a noisy one
+  that was clamped to 1 .. 10^9. So it is at most 2^54, and an error |count - estimate| is below 2^55.
+- Offsets are public. They are bounded by 2^61.
+- Sums and products are bounded before they are formed, by public limits: min(error, limit) changes by no more than the
+  error does, so a bound never raises a sensitivity.
 """
 
 from __future__ import annotations
@@ -12,11 +22,18 @@ from typing import Protocol
 
 import numpy as np
 
+from pointillist.checks import between
 from pointillist.data.neighbours import Relation
 from pointillist.queries.base import Queries
 from pointillist.queries.candidates import Candidates
 
 __all__ = ["MaxError", "Pick", "ScoreRule", "SignedError", "UsefulError"]
+
+LIMIT = 2**61
+"""The bound on sums, products and public offsets. Two of them, and an error, still fit into int64."""
+
+MOST_WEIGHT = 2**31
+"""The largest weight of a candidate."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +96,9 @@ class MaxError:
         errors = candidates.largest(np.abs(counts - estimate))
         if not self.base_measure:
             return errors
-        # The bound keeps the sum inside 64 bits; a scale for which it matters selects at random anyway.
-        offset = np.rint(np.minimum(scale * np.log(np.maximum(estimate, 0) + 1.0), 2.0**61)).astype(np.int64)
+        # Below 2^55 + 2^61. A scale for which the bound matters selects at random anyway.
+        wanted = scale * np.log(np.maximum(estimate, 0) + 1.0)
+        offset = np.rint(np.minimum(wanted, float(LIMIT))).astype(np.int64)
         scores: np.ndarray = errors + offset
         return scores
 
@@ -99,7 +117,7 @@ class SignedError:
         return candidates.sensitivity(relation).single
 
     def scores(self, candidates: Candidates, counts: np.ndarray, estimate: np.ndarray, scale: float) -> np.ndarray:
-        errors = counts - estimate
+        errors = counts - estimate  # below 2^55 on either side
         both: np.ndarray = np.stack([errors, -errors], axis=1).ravel()
         return both
 
@@ -113,7 +131,7 @@ class UsefulError:
     it informs. ``noise`` is sigma over the scale of the selection, which the strategy fixes.
 
     Its sensitivity is max(w) times the L1 sensitivity of the candidates. The expected noise is a public offset, which
-    no person can change.
+    no person can change. Each error, and the sum of a candidate's errors, is cut off where it could leave 64 bits.
     """
 
     weights: tuple[int, ...] = field(repr=False)  # thousands of them
@@ -121,16 +139,20 @@ class UsefulError:
     sides = 1
 
     def __post_init__(self) -> None:
-        if min(self.weights) < 0:
-            raise ValueError("weights must not be negative")
+        between("weights", min(self.weights), 0, MOST_WEIGHT, "give whole numbers such as 1")
+        between("weights", max(self.weights), 1, MOST_WEIGHT, "give whole numbers such as 1")
 
     def sensitivity(self, candidates: Candidates, relation: Relation) -> int:
         return max(self.weights) * candidates.sensitivity(relation).l1
 
     def scores(self, candidates: Candidates, counts: np.ndarray, estimate: np.ndarray, scale: float) -> np.ndarray:
-        errors = candidates.sums(np.abs(counts - estimate))
         cells = candidates.sums(np.ones(len(counts), np.int64))
-        # The bound keeps the products inside 64 bits; a scale for which it matters selects at random anyway.
-        expected = np.rint(np.minimum(math.sqrt(2 / math.pi) * self.noise * scale * cells, 2.0**40)).astype(np.int64)
+        each, most = LIMIT // int(cells.max()), LIMIT // max(self.weights)
+        # A sum of c errors of at most 2^61 / c is at most 2^61; a weight w times at most 2^61 / w is, too.
+        errors = np.minimum(candidates.sums(np.minimum(np.abs(counts - estimate), each)), most)
+        # A scale for which the bound on the expected noise matters selects at random anyway.
+        wanted = math.sqrt(2 / math.pi) * self.noise * scale * cells
+        expected = np.rint(np.minimum(wanted, min(2.0**40, most))).astype(np.int64)
+        # Both are within 0 .. 2^61 / w, so that a score is within +-2^61.
         scores: np.ndarray = np.array(self.weights, np.int64) * (errors - expected)
         return scores
