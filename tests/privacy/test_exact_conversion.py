@@ -23,8 +23,15 @@ from tests.privacy import exact
 from pointillist.errors import InputError
 from pointillist.privacy import budget as module
 from pointillist.privacy import gaussian
-from pointillist.privacy.budget import LEAST_DELTA, LEAST_EPSILON, MOST_DELTA, MOST_EPSILON
-from pointillist.privacy.budget import delta_of, epsilon_of, rho_of
+from pointillist.privacy.budget import (
+    LEAST_DELTA,
+    LEAST_EPSILON,
+    MOST_DELTA,
+    MOST_EPSILON,
+    delta_of,
+    epsilon_of,
+    rho_of,
+)
 from pointillist.privacy.gaussian import LEAST_SCALES, gaussian_log_delta_of, gaussian_rho_of
 from pointillist.privacy.mechanisms import KEPT
 
@@ -173,6 +180,7 @@ def test_what_is_kept_back_covers_the_rounding_of_usual_budgets() -> None:
     """So the root is taken as it is; without what is kept back, rounding shows in the last digits alone."""
     excesses = [exact.log_delta(rho_of(*p), p[0]) - mpmath.log(mpf(p[1])) for p in USUAL]
     assert max(excesses) < 1e-10
+    assert max(exact.log_delta(rho_of(*p), p[0]) - mpmath.log(mpf(p[1])) for p in EXTREMES) < 2e-9
     assert max(excesses) > 0  # why something is kept back
 
 

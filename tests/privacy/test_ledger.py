@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pointillist.data.neighbours import Relation
@@ -109,6 +110,48 @@ def test_minus_never_overdraws_and_wastes_nothing(rho: float, fraction: float) -
     assert rest >= 0
     assert Fraction(part) + Fraction(rest) <= Fraction(rho)
     assert Fraction(part) + Fraction(math.nextafter(rest, math.inf)) > Fraction(rho)
+
+
+TINY, HUGE = 5e-324, 1.7976931348623157e308
+anything = st.one_of(
+    st.floats(0, HUGE), st.floats(0, 1e-300), st.integers(0, 100).map(lambda n: n * TINY),
+    st.sampled_from([0.0, TINY, 2.0**-1022, math.nextafter(2.0**-1022, 0), 1.0, math.nextafter(1.0, 0), HUGE]),
+)  # fmt: skip
+"""Denormal numbers, huge ones, and those around a power of two."""
+
+
+def is_largest(found: float, fits: Callable[[Fraction], bool]) -> bool:
+    above = math.nextafter(found, math.inf)
+    return fits(Fraction(found)) and (above == math.inf or not fits(Fraction(above)))
+
+
+@given(anything, st.one_of(st.integers(1, 10), st.integers(1, 2**70), st.sampled_from([2**53 + 1, 10**30, 10**400])))
+def test_split_is_exact_for_tiny_and_huge_numbers(rho: float, parts: int) -> None:
+    share = split(rho, parts)
+    assert math.copysign(1, share) == 1
+    assert is_largest(share, lambda x: x * parts <= Fraction(rho))
+
+
+@given(anything, anything)
+def test_minus_is_exact_for_tiny_and_huge_numbers(rho: float, part: float) -> None:
+    rest = minus(rho, part)
+    assert rest != 0 or math.copysign(1, rest) == 1
+    assert is_largest(rest, lambda x: Fraction(part) + x <= Fraction(rho))
+    assert rest == minus(rho, Fraction(part))
+
+
+@given(anything, st.lists(anything, max_size=5))
+def test_minus_is_exact_for_sums_that_no_double_holds(rho: float, parts: list[float]) -> None:
+    total = sum(map(Fraction, parts), Fraction(0))
+    assume(total <= Fraction(rho))
+    assert is_largest(minus(rho, total), lambda x: total + x <= Fraction(rho))
+
+
+@pytest.mark.parametrize("wrong", [lambda rho, part: rho - part, lambda rho, part: math.nextafter(rho - part, 0)])
+def test_a_difference_that_is_not_exact_is_found(wrong: Callable[[float, float], float]) -> None:
+    """Rounding to the nearest is too much for some numbers, and rounding down always is too little for others."""
+    pairs = [(1.0, 2.0**-54), (1.0, 0.25), (0.3, 0.1), (HUGE, 1.0)]
+    assert not all(is_largest(wrong(*p), lambda x, p=p: Fraction(p[1]) + x <= Fraction(p[0])) for p in pairs)
 
 
 @given(st.lists(st.floats(0, 1e-3), max_size=30))
@@ -240,6 +283,27 @@ def test_the_statement_hides_a_private_n() -> None:
     text = Ledger(Budget(1.0, 1e-9, Relation.ADD_REMOVE)).statement(None)
     assert "relation add-remove" in text
     assert "n =" not in text
+
+
+WARNING = "so it allows the values of some person to be published."
+
+
+@pytest.mark.parametrize(
+    ("delta", "n", "warned"),
+    [(1e-6, 999_999, False), (1e-6, 1_000_000, True), (1e-6, 10**7, True), (0.25, 3, False), (0.25, 4, True)],
+)
+def test_the_statement_warns_of_a_delta_that_is_not_below_one_over_n(delta: float, n: int, warned: bool) -> None:
+    assert (WARNING in Ledger(Budget(1.0, delta)).statement(n)) == warned
+    private = Ledger(Budget(1.0, delta, Relation.ADD_REMOVE))
+    assert (WARNING in private.statement(None, n)) == warned
+    assert WARNING not in private.statement(None)
+    if warned:
+        assert f"delta is not below 1/n for the noisy number of rows ({n:,}), so" in private.statement(None, n)
+        assert "delta is not below 1/n, so" in Ledger(Budget(1.0, delta)).statement(n, 7)
+
+
+def test_a_public_n_decides_where_both_are_given() -> None:
+    assert WARNING not in Ledger(Budget(1.0, 1e-3)).statement(10, 10**6)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0000004, 1e-9), (1.0, 1.0049e-9), (2.3456784, 4.1914e-10)])

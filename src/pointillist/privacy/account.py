@@ -16,8 +16,8 @@ from pointillist.privacy.mechanisms import selection_scale
 __all__ = ["LEAST_EFFECT", "ledger_for", "require_effect"]
 
 LEAST_EFFECT = 0.01
-"""The least that data must be able to do to a selection: an error of all rows multiplies the odds of a pick by e to this
-power. With less, a run that measures nothing learns nothing."""
+"""The least that data must be able to do to a selection: an error of all rows multiplies the odds of a pick by e to
+this power. With less, a run that measures nothing learns nothing."""
 
 
 def ledger_for(budget: Budget, rows: int | None, outline: Outline) -> Ledger:

@@ -140,7 +140,7 @@ class Ledger:
     def _warning(self, n: int | None, noisy_total: int | None) -> str | None:
         """What is wrong with a delta that is not below 1 over the number of rows."""
         total = n if n is not None else noisy_total
-        if total is None or Fraction(self.budget.delta) * total < 1:
+        if total is None or self.budget.delta * total < 1:
             return None
         rows = "1/n" if n is not None else f"1/n for the noisy number of rows ({total:,})"
         return f"Warning: delta is not below {rows}, so it allows the values of some person to be published."
