@@ -282,7 +282,7 @@ class Job:
             ),
             workload=self.task.workload.to_dict(),
             family=self.algorithm.family.to_dict(),
-            privacy=self._privacy(),
+            privacy=self._privacy(log),
             public=None if public is None else read(PublicUsed, public.to_dict(), "public"),
             total=log.total,
             total_sigma=log.facts.total_sigma,
@@ -293,9 +293,9 @@ class Job:
             versions=versions(),
         )
 
-    def _privacy(self) -> Privacy:
+    def _privacy(self, log: Log) -> Privacy:
         ledger, noise, public = self.curator.ledger, self.curator.noise, self.task.public
-        statement = ledger.statement(self.curator.public_rows)
+        statement = ledger.statement(self.curator.public_rows, log.total if log.facts.total_sigma else None)
         if public is not None:
             statement += f"\nThe public table that was used with it ({public.rows:,} rows) is not protected."
         if not noise.private:
