@@ -150,3 +150,31 @@ def test_one_value_is_refused(values: list[Any]) -> None:
 def test_no_rows_are_refused() -> None:
     with pytest.raises(InputError, match="table must have rows, got 0 rows; check the file"):
         draft_schema(pa.table({"c": pa.array([], pa.string())}))
+
+
+@pytest.mark.parametrize("values", [[1.7e308, -1.7e308], [1.7e308, 1.2e308] * 20, [1e300, 0.5], ["1.7e308", "1"]])
+def test_numbers_without_room_for_bins_are_refused(values: list[Any]) -> None:
+    with pytest.raises(InputError) as caught:
+        drafted(values)
+    assert str(caught.value) == (
+        "column 'c' must hold numbers in -5e+299 .. 5e+299, got larger ones; "
+        "change their unit, or drop the column from the file."
+    )
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.0, 5e-324],
+        [-5e-324, 0.0],
+        [-5e-324, 5e-324],
+        [1e-310, 2e-310, 3e-310],
+        [2.2e-308] * 5 + [2.3e-308],
+        [0, 1e-301],
+    ],
+)
+def test_tiny_numbers_fall_into_several_bins(values: list[float]) -> None:
+    column = drafted(values)
+    assert len(set(column.encode(pa.array(values)).tolist())) > 1
+    codes = np.arange(column.size)
+    assert np.array_equal(column.encode(column.decode(codes, np.random.default_rng(0))), codes)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from pointillist.data.columns import COLUMN_KINDS
 from pointillist.data.columns.base import DTYPES
+from pointillist.data.messages import fragment
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import DRAFT_NOTICE, Categorical, Column, Numeric, Schema, code_dtype
 from pointillist.data.table import Table
@@ -231,7 +232,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     *(
         (
             spec_of(AGE | {"edges": edges}),
-            f"column 'age' must have two or more finite, increasing bin edges, got {edges!r}; "
+            f"column 'age' must have two or more finite, increasing bin edges, got {fragment(edges)}; "
             "sort them, and use clip = true for open ends.",
         )
         for edges in ([], [1], [0, 2, 1], [0, 0, 1], [0, float("inf")], [float("nan"), 1, 2], [0, 10**400])
@@ -548,3 +549,77 @@ def test_a_kind_is_added_by_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert PublicTable.encode(table, schema).rows == 3
     with pytest.raises(InputError, match="type must be one of categorical, numeric, parity, got 'party'"):
         Schema.from_dict(spec_of({"name": "n", "type": "party"}))
+
+
+# --- wrong types, and files that no one writes
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: Numeric("a", None), "column 'a' must have a list of edges, got None"),  # type: ignore[arg-type]
+        (lambda: Numeric("a", "012"), "column 'a' must have a list of edges, got '012'"),  # type: ignore[arg-type]
+        (lambda: Numeric("a", 5), "column 'a' must have a list of edges, got 5"),  # type: ignore[arg-type]
+        (lambda: Numeric("a", ("0", "1")), "column 'a': edges must be numbers"),  # type: ignore[arg-type]
+        (lambda: Numeric("a", (0, None, 1)), "column 'a': edges must be numbers"),  # type: ignore[arg-type]
+        (lambda: Numeric("a", (0, 1j)), "column 'a': edges must be numbers"),  # type: ignore[arg-type]
+        (lambda: Numeric("a", (0, 1, 2), missing=1), "column 'a': missing must be true or false"),  # type: ignore[arg-type]
+        (lambda: Numeric("a", (0, 1, 2), dtype=None), "column 'a': dtype must be one of"),  # type: ignore[arg-type]
+        (lambda: Numeric("a", (0, 1, 2), decode_as=[]), "column 'a': decode must be one of"),  # type: ignore[arg-type]
+        (lambda: Numeric(3, (0, 1, 2)), "column: name must be a text, got 3"),  # type: ignore[arg-type]
+        (lambda: Categorical("a", None), "column 'a' must have a list of values, got None"),  # type: ignore[arg-type]
+        (lambda: Categorical("a", "xy"), "column 'a' must have a list of values, got 'xy'"),  # type: ignore[arg-type]
+        (lambda: Categorical("a", ("x", None)), "column 'a' must list values of one type"),  # type: ignore[arg-type]
+        (lambda: Categorical("a", ([1], [2])), "column 'a' must list values of one type"),  # type: ignore[arg-type]
+        (lambda: Categorical("a", (1, 10**5000)), "column 'a' must list whole numbers of 64 bits"),
+        (lambda: Categorical("a", ("x", "\ud800")), "column 'a': value must be valid Unicode text"),
+        (lambda: Categorical("a", ("x", "y"), other="\ud800"), "column 'a': value must be valid Unicode text"),
+        (lambda: Categorical("\ud800", ("x", "y")), "column: name must be valid Unicode text"),
+        (lambda: Schema(None), "schema: columns must be a list of columns"),  # type: ignore[arg-type]
+        (lambda: Schema((1,)), "schema: columns must be a list of columns"),  # type: ignore[arg-type]
+        (lambda: Schema((Categorical("a", (1, 2)),), ignore="id"), "schema: ignore must be a list"),  # type: ignore[arg-type]
+        (lambda: Schema((Categorical("a", (1, 2)),), ignore=("\ud800",)), "schema: ignore must be valid Unicode"),
+        (lambda: Schema.from_dict(None), "schema must be a table of entries, got NoneType"),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_types_are_refused(build: Any, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        build()
+    assert words in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_numpy_values_and_lists_are_taken() -> None:
+    assert Numeric("a", np.array([0, 1.5, 2])) == Numeric("a", (0.0, 1.5, 2.0))  # type: ignore[arg-type]
+    assert Categorical("a", np.array(["x", "y"])) == Categorical("a", ("x", "y"))  # type: ignore[arg-type]
+    assert Categorical("a", [1, np.int64(2)], other=np.int8(3)) == Categorical("a", (1, 2), other=3)  # type: ignore[arg-type]
+    schema = Schema([Categorical("a", range(3)), Numeric("b", [0, 1, 2])], ignore=["id"])  # type: ignore[arg-type]
+    assert Schema.from_dict(tomllib.loads(schema.to_toml())) == schema
+    assert hash(schema.columns[0])
+
+
+HEAD = 'format = 1\nreviewed = true\n[[column]]\nname = "a"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (HEAD + "type = []", "column 'a': type must be one of categorical, numeric, got []"),
+        (HEAD + 'type = "numeric"\nedges = [0, ' + "9" * 5000 + "]", "must be valid TOML (a number is too long)"),
+        (HEAD + 'type = "numeric"\nedges = [0, 0x' + "9" * 5000 + "]", "column 'a' must have two or more finite"),
+        (HEAD + 'type = "categorical"\nvalues = [0, 0x' + "9" * 5000 + "]", "must list whole numbers of 64 bits"),
+        ("format = 0x" + "9" * 5000, "schema: format must be 1"),
+        ("a = " + "[" * 20_000, "must be valid TOML (its lists are nested too deeply)"),
+        ("a = " + "{a = " * 20_000, "must be valid TOML (its lists are nested too deeply)"),
+        (HEAD + 'type = "categorical"\nvalues = [1979-05-27, 07:32:00]', "must list values of one type"),
+        (f'"{"secret" * 50}" = {{ a = 1, a = 2 }}', "must be valid TOML (Duplicate inline table key ... (at line 1"),
+        (f'format = 1\n"{"secret" * 50}" = 2', "schema must only have the keys"),
+        (f'format = 1\ncolumn = ["{"secret" * 50}"]', "schema: column must have a name"),
+    ],
+)
+def test_files_that_no_one_writes(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(text)
+    with pytest.raises(InputError) as caught:
+        Schema.load(tmp_path / "s.toml")
+    assert words in str(caught.value)
+    assert "secret" * 11 not in str(caught.value)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pointillist.checks import check
+from pointillist.data.messages import column_called, fragment
 from pointillist.data.schema import Categorical, Column, Numeric, Schema
 from pointillist.data.table import Table
 from pointillist.errors import InputError, Shown
@@ -55,7 +56,7 @@ class Attribute:
         if strange.size:
             value = Shown("an empty cell") if nulls[strange[0]] else int(raw[strange[0]])
             rule, hint = "must only hold codes of the 2024 code book", "check that the file is from that year"
-            raise InputError(f"column {self.column.name!r}", value, rule, hint)
+            raise InputError(column_called(self.column.name), fragment(value), rule, hint)
         return place
 
     def _lookup(self) -> np.ndarray:

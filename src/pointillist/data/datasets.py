@@ -19,7 +19,9 @@ import numpy as np
 from pointillist.checks import check, one_of
 from pointillist.data.acs import NAMES as ACS_NAMES
 from pointillist.data.acs import SHARED, acs_table
+from pointillist.data.csv_files import parsing
 from pointillist.data.demo import demo_table
+from pointillist.data.messages import reason
 from pointillist.data.schema import Categorical, Schema
 from pointillist.data.table import Table, read_file
 from pointillist.errors import InputError, Shown
@@ -83,9 +85,9 @@ def _loans() -> Table:
     path = _file("loans/loans.zip")
     try:
         with zipfile.ZipFile(path) as archive:
-            data = csv.read_csv(pa.BufferReader(archive.read("loans.csv")))
-    except (zipfile.BadZipFile, KeyError, pa.ArrowInvalid) as error:
-        rule = f"must be a zip file with a table loans.csv in it ({str(error)[:80]})"
+            data = csv.read_csv(pa.BufferReader(archive.read("loans.csv")), parse_options=parsing())
+    except (zipfile.BadZipFile, KeyError, pa.ArrowInvalid, OSError) as error:
+        rule = f"must be a zip file with a table loans.csv in it ({reason(error)})"
         raise InputError("data", str(path), rule, "fetch the file again") from None
     return _coded(data, sizes, tuple(sizes), ())
 
@@ -126,8 +128,8 @@ def _sizes(relative: str) -> dict[str, int]:
     try:
         sizes = json.loads(path.read_text(encoding="utf-8"))
         return {str(name): int(size) for name, size in sizes.items()}
-    except (ValueError, AttributeError, TypeError) as error:
-        rule = f"must be a JSON object of column names and sizes ({error})"
+    except (ValueError, AttributeError, TypeError, OSError, RecursionError) as error:
+        rule = f"must be a JSON object of column names and sizes ({reason(error)})"
         raise InputError("data", str(path), rule, "fetch the file again") from None
 
 

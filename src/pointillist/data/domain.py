@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pointillist.checks import check, one_of
+from pointillist.data.messages import column_called, fragment
 
 __all__ = ["Attributes", "Domain"]
 
@@ -27,12 +29,12 @@ class Domain:
     sizes: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        twice = sorted({name for name in self.names if self.names.count(name) > 1})
-        check(not twice, "column names", twice, "must be different", "rename the repeated columns")
+        twice = sorted(name for name, count in Counter(self.names).items() if count > 1)
+        check(not twice, "column names", fragment(twice), "must be different", "rename the repeated columns")
         if len(self.names) != len(self.sizes):
             raise ValueError("names and sizes differ in length")
         for name, size in zip(self.names, self.sizes, strict=True):
-            check(size >= 1, f"column {name!r}", size, "must have at least one value", "list its values")
+            check(size >= 1, column_called(name), size, "must have at least one value", "list its values")
 
     def __len__(self) -> int:
         return len(self.names)

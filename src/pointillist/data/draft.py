@@ -10,9 +10,11 @@ import numpy as np
 
 from pointillist.checks import check
 from pointillist.data.columns.base import MISSING_NUMBERS
-from pointillist.data.columns.numeric import holds_bins
+from pointillist.data.columns.numeric import WIDEST, holds_bins
+from pointillist.data.messages import column_called
 from pointillist.data.schema import Categorical, Column, Numeric, Schema
-from pointillist.data.table import as_arrow, to_arrow
+from pointillist.data.table import to_arrow
+from pointillist.data.texts import distinct
 from pointillist.errors import Shown
 
 if TYPE_CHECKING:
@@ -33,50 +35,73 @@ def draft_schema(data: Any) -> Schema:
     Args:
         data: A pandas, polars or Arrow table.
     """
-    import pyarrow as pa
-
-    raw = as_arrow(data)
-    arrow = to_arrow(raw)
+    arrow = to_arrow(data)
     check(arrow.num_rows > 0, "table", Shown("0 rows"), "must have rows", "check the file")
-    dictionaries = {field.name for field in raw.schema if pa.types.is_dictionary(field.type)}
     columns: list[Column] = []
     ignore: list[str] = []
     for name in arrow.column_names:
-        column = _draft_column(name, arrow.column(name).combine_chunks(), name in dictionaries)
+        column = _draft_column(name, arrow.column(name))
         columns.append(column) if column is not None else ignore.append(name)
     return Schema(tuple(columns), reviewed=False, ignore=tuple(ignore))
 
 
-def _draft_column(name: str, array: pa.Array, category: bool) -> Column | None:
-    """Return the column that fits an array, or None for an identifier."""
+def _draft_column(name: str, cells: pa.ChunkedArray) -> Column | None:
+    """Return the column that fits the cells of a table's column, or None for an identifier."""
+    import pyarrow as pa
+
+    values, places, category = cells, None, pa.types.is_dictionary(cells.type)
+    if category:
+        values, places = distinct(cells)
+        values = pa.chunked_array([values])
+    if pa.types.is_boolean(values.type):
+        return Categorical(name, (False, True), missing=values.null_count > 0)
+    is_string = pa.types.is_string(values.type)
+    numbers = _as_numbers(values) if is_string else values
+    if numbers is None:
+        return _draft_texts(name, values, len(cells), "category" if category else "")
+    kind = None if is_string else np.dtype(values.type.to_pandas_dtype())
+    return _draft_numbers(name, numbers if places is None else numbers.take(pa.array(places)), kind)
+
+
+def _draft_texts(name: str, texts: pa.ChunkedArray, rows: int, dtype: str) -> Column | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_boolean(array.type):
-        return Categorical(name, (False, True), missing=array.null_count > 0)
-    is_string = pa.types.is_string(array.type)
-    numbers = _as_numbers(array) if is_string else array
-    if numbers is None:
-        strings = pc.unique(array).to_pylist()
-        values = tuple(sorted(v for v in strings if v))
-        missing = None in strings or "" in strings
-        if len(values) > MOST_VALUES or len(values) > max(MOST_NUMBERS, len(array) / 2):
-            return None
-        _two_values(name, len(values) + missing)
-        return Categorical(name, values, missing=missing, dtype="category" if category else "")
-    dtype = "" if is_string else np.dtype(array.type.to_pandas_dtype()).name
+    try:
+        strings = pc.unique(texts)
+    except pa.ArrowException:  # more than 2 GiB of different texts
+        return None
+    if len(strings) > MOST_VALUES + 2:
+        return None
+    values = tuple(sorted(v for v in strings.to_pylist() if v))
+    missing = strings.null_count > 0 or "" in strings.to_pylist()
+    if len(values) > MOST_VALUES or len(values) > max(MOST_NUMBERS, rows / 2):
+        return None
+    _two_values(name, len(values) + missing)
+    return Categorical(name, values, missing=missing, dtype=dtype)
+
+
+def _draft_numbers(name: str, numbers: pa.ChunkedArray, kind: np.dtype[Any] | None) -> Column:
+    """Return a list of whole numbers if they are few, else bins; ``kind`` is their type, None if they were text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     missing = bool(pc.any(pc.is_null(numbers, nan_is_null=True)).as_py())
     x = pc.cast(numbers, pa.float64(), safe=False).drop_null().to_numpy(zero_copy_only=False)
     every = x[np.isfinite(x)]
-    distinct = np.unique(every)
-    _two_values(name, len(distinct) + missing)
-    integer = bool(np.all(distinct == np.floor(distinct)) and np.all(np.abs(distinct) < 2**53))
-    dtype = "" if dtype == ("int64" if integer else "float64") else dtype
-    if integer and len(distinct) <= MOST_NUMBERS:
-        return Categorical(name, tuple(int(v) for v in distinct), ordered=True, missing=missing, dtype=dtype)
+    distinct_numbers = np.unique(every)
+    _two_values(name, len(distinct_numbers) + missing)
+    widest = float(np.abs(every).max(initial=0.0))
+    hint = "change their unit, or drop the column from the file"
+    rule = f"must hold numbers in -{WIDEST / 2:g} .. {WIDEST / 2:g}"
+    check(widest <= WIDEST / 2, column_called(name), Shown("larger ones"), rule, hint)
+    integer = bool(np.all(distinct_numbers == np.floor(distinct_numbers)) and widest < 2**53)
+    dtype = "" if kind is None or kind.name == ("int64" if integer else "float64") else kind.name
+    if integer and len(distinct_numbers) <= MOST_NUMBERS:
+        return Categorical(name, tuple(int(v) for v in distinct_numbers), ordered=True, missing=missing, dtype=dtype)
     edges = _nice_edges(every, integer)
-    if pa.types.is_integer(array.type):  # rounding must not leave the range of the type
-        limits = np.iinfo(array.type.to_pandas_dtype())
+    if kind is not None and kind.kind in "iu":  # rounding must not leave the range of the type
+        limits = np.iinfo(kind)
         edges = tuple(sorted({min(max(e, float(limits.min)), float(limits.max)) for e in edges}))
     dtype = dtype if holds_bins(dtype, edges, integer) else ""
     return Numeric(name, edges, integer=integer, missing=missing, dtype=dtype)
@@ -84,21 +109,21 @@ def _draft_column(name: str, array: pa.Array, category: bool) -> Column | None:
 
 def _two_values(name: str, count: int) -> None:
     hint = "drop the column from the file, or write its schema by hand"
-    check(count >= 2, f"column {name!r}", count, "must have at least two values", hint)
+    check(count >= 2, column_called(name), count, "must have at least two values", hint)
 
 
-def _as_numbers(array: pa.Array) -> pa.Array | None:
+def _as_numbers(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
     """Return a string column as numbers, or None if a cell is not a number or has leading zeros ("01234")."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    array = pc.utf8_trim_whitespace(array)
-    is_missing = pc.is_in(array, value_set=pa.array(MISSING_NUMBERS))
-    array = pc.if_else(is_missing, pa.scalar(None, pa.string()), array)
+    texts = pc.utf8_trim_whitespace(texts)
+    is_missing = pc.is_in(texts, value_set=pa.array(MISSING_NUMBERS))
+    texts = pc.if_else(is_missing, pa.scalar(None, pa.string()), texts)
     number = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
-    if array.null_count == len(array) or not pc.all(pc.match_substring_regex(array, number)).as_py():
+    if texts.null_count == len(texts) or not pc.all(pc.match_substring_regex(texts, number)).as_py():
         return None
-    return pc.cast(array, pa.float64())
+    return pc.cast(texts, pa.float64())
 
 
 def _nice_edges(x: np.ndarray, integer: bool) -> tuple[float, ...]:
@@ -114,6 +139,9 @@ def _nice_edges(x: np.ndarray, integer: bool) -> tuple[float, ...]:
         edges = {*outer, *(e for e in edges if low < e < high)}
         if len(edges) >= 4:
             break
+    if len(edges) < 3:  # numbers too close to each other to be rounded: the upper half begins a bin
+        upper = float(np.unique(x)[len(np.unique(x)) // 2])
+        edges = {outer[0], upper, outer[1] if upper < outer[1] else float(np.nextafter(upper, np.inf))}
     return tuple(sorted(edges))
 
 

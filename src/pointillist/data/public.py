@@ -15,6 +15,7 @@ import numpy as np
 
 from pointillist.checks import check
 from pointillist.data.domain import Attributes, Domain
+from pointillist.data.messages import fragment
 from pointillist.data.schema import Schema
 from pointillist.data.sources import distinct_rows, sum_weights
 from pointillist.data.table import Table, as_arrow
@@ -121,7 +122,7 @@ def _shared_codes(data: Any, schema: Schema) -> tuple[list[str], Sequence[np.nda
     names = table.domain.names if isinstance(table, Table) else tuple(table.column_names)
     shared = [name for name in schema.domain.names if name in names]
     hint = "give a table with columns of the same names"
-    check(len(shared) > 0, "public", list(names)[:5], "must share at least one column with the schema", hint)
+    check(len(shared) > 0, "public", fragment(list(names)[:5]), "must share at least one column with the schema", hint)
     own = schema.project(shared)
     if isinstance(table, Table):
         table = table.project(shared)

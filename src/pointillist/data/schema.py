@@ -24,6 +24,8 @@ A schema is a TOML file that people edit by hand::
 from __future__ import annotations
 
 import json
+import os
+import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,13 +33,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pointillist.checks import check, one_of
+from pointillist.checks import check
 from pointillist.data.columns import COLUMN_KINDS, Categorical, Column, Numeric, code_dtype
-from pointillist.data.columns.base import check_flag, check_keys
+from pointillist.data.columns.base import check_flag, check_keys, check_text, check_word
 from pointillist.data.domain import Domain
+from pointillist.data.files import EVERYONE, path_of, private_mode, write_text
+from pointillist.data.messages import column_called, fragment, reason
 from pointillist.errors import InputError, Shown
 
 __all__ = ["Categorical", "Column", "Numeric", "Schema", "code_dtype"]
+
+MOST_BYTES = 100_000_000
+"""The largest schema file."""
 
 DRAFT_NOTICE = """\
 # DRAFT, made from data: NOT public knowledge until a person has reviewed it.
@@ -60,11 +67,25 @@ class Schema:
     ignore: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        rule = "must have at least one column"
-        check(len(self.columns) > 0, "schema", Shown("no column"), rule, "add columns")
+        rule, hint = "must be a list of columns", "give Categorical and Numeric columns"
+        check(isinstance(self.columns, list | tuple), "schema: columns", fragment(self.columns), rule, hint)
+        others = [column for column in self.columns if not hasattr(column, "encode") or not hasattr(column, "size")]
+        check(not others, "schema: columns", fragment(others), rule, hint)
+        object.__setattr__(self, "columns", tuple(self.columns))
+        check_flag("schema: reviewed", self.reviewed)
+        check(len(self.columns) > 0, "schema", Shown("no column"), "must have at least one column", "add columns")
         _ = self.domain  # refuses repeated names
+        self._check_ignore()
+
+    def _check_ignore(self) -> None:
+        names = isinstance(self.ignore, list | tuple) and all(isinstance(name, str) for name in self.ignore)
+        check(names, "schema: ignore", fragment(self.ignore), "must be a list of names", 'write ["name"]')
+        object.__setattr__(self, "ignore", tuple(self.ignore))
+        for name in self.ignore:
+            check_text("schema: ignore", name)
         both = sorted(set(self.ignore) & {column.name for column in self.columns})
-        check(not both, "schema: ignore", both, "must not name columns of the schema", "remove one of the two")
+        rule, hint = "must not name columns of the schema", "remove one of the two"
+        check(not both, "schema: ignore", fragment(both), rule, hint)
 
     @cached_property
     def domain(self) -> Domain:
@@ -86,15 +107,16 @@ class Schema:
     @classmethod
     def from_dict(cls, spec: dict[str, Any]) -> Schema:
         """Create a schema from the content of a schema file. A schema that does not say so is not reviewed."""
-        check(spec.get("format") == 1, "schema: format", spec.get("format"), "must be 1", "write format = 1")
+        check(isinstance(spec, dict), "schema", Shown(type(spec).__name__), "must be a table of entries", "write TOML")
+        written = spec.get("format")
+        check(
+            type(written) is int and written == 1, "schema: format", fragment(written), "must be 1", "write format = 1"
+        )
         check_keys("schema", spec, ("format", "reviewed", "ignore", "column"))
         listed, rule = isinstance(spec.get("column"), list), "must have at least one column"
         check(listed, "schema", Shown("no [[column]]"), rule, "add [[column]] tables")
-        reviewed, ignore = spec.get("reviewed", False), spec.get("ignore", [])
-        check_flag("schema: reviewed", reviewed)
-        names = isinstance(ignore, list) and all(isinstance(name, str) for name in ignore)
-        check(names, "schema: ignore", ignore, "must be a list of names", 'write ["name"]')
-        return cls(tuple(_column(column) for column in spec["column"]), reviewed, tuple(ignore))
+        columns = tuple(_column(column) for column in spec["column"])
+        return cls(columns, spec.get("reviewed", False), spec.get("ignore", []))
 
     def to_toml(self) -> str:
         """Return the schema as TOML, which :meth:`load` reads."""
@@ -108,20 +130,34 @@ class Schema:
             lines.append(f"\n[[column]]\n{pairs}")
         return "\n".join(lines) + "\n"
 
-    def save(self, path: str | Path) -> None:
-        """Write the schema to a TOML file."""
-        Path(path).write_text(self.to_toml(), encoding="utf-8")
+    def save(self, path: str | Path, data: str | Path | None = None) -> None:
+        """Write the schema to a TOML file, all of it or nothing.
+
+        A draft holds values of the data, so whoever may not read the data may not read it: it gets the mode of the
+        data file, or is readable by its owner alone if no data file is named. The umask holds for all schemas.
+
+        Args:
+            path: Where to. A file that is there already is replaced.
+            data: The file that a draft was made from.
+        """
+        like = None if data is None else path_of("data", data)
+        there = like is None or like.is_file()
+        check(there, "data", str(like), "must be an existing file", "give the file that the draft was made from")
+        write_text(path_of("path", path), self.to_toml(), EVERYONE if self.reviewed else private_mode(like))
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
         """Read a schema from a TOML file."""
-        path = Path(path)
+        path = path_of("schema", path)
         hint = "draft one with `pointillist schema DATA`"
-        check(path.is_file(), "schema", str(path), "must be an existing file", hint)
+        check(os.path.isfile(path), "schema", str(path), "must be an existing file", hint)
+        size, rule = path.stat().st_size, f"must be a file of at most {MOST_BYTES:,} bytes"
+        check(size <= MOST_BYTES, "schema", str(path), rule, "give the schema, not the table")
         try:
             spec = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-            raise InputError("schema", str(path), f"must be valid TOML ({error})", "correct the file") from None
+        except (ValueError, OSError, RecursionError, MemoryError) as error:
+            rule = f"must be valid TOML ({_problem(error)})"
+            raise InputError("schema", str(path), rule, "correct the file") from None
         return cls.from_dict(spec)
 
     def require_reviewed(self, name: str) -> None:
@@ -131,10 +167,21 @@ class Schema:
         check(self.reviewed, f"schema {name}", Shown("reviewed = false"), rule, hint)
 
 
+def _problem(error: BaseException) -> str:
+    """Return what is wrong with a TOML file, without its content: the file may be the table by mistake."""
+    if isinstance(error, RecursionError):
+        return "its lists are nested too deeply"
+    if isinstance(error, tomllib.TOMLDecodeError):
+        words = re.sub(r"['\"].*['\"]", "...", str(error), flags=re.DOTALL)
+        return str(fragment(Shown(words)))
+    return "a number is too long" if "integer string" in str(error) else reason(error)
+
+
 def _column(spec: Any) -> Column:
     named = isinstance(spec, dict) and isinstance(spec.get("name"), str)
-    check(named, "schema: column", spec, "must have a name", 'write name = "..."')
-    kind = one_of(f"column {spec['name']!r}: type", spec.get("type"), COLUMN_KINDS)
+    check(named, "schema: column", fragment(spec), "must have a name", 'write name = "..."')
+    kind = spec.get("type")
+    check_word(f"{column_called(spec['name'])}: type", kind, list(COLUMN_KINDS))
     return COLUMN_KINDS[kind].from_dict(spec)
 
 

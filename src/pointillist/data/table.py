@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pointillist.checks import check
+from pointillist.data.csv_files import read_csv
 from pointillist.data.domain import Domain
+from pointillist.data.files import path_of
+from pointillist.data.formulas import escape, unescape
+from pointillist.data.messages import column_called, fragment, reason
+from pointillist.data.parquet import memory_here, read_parquet
 from pointillist.data.schema import Schema, code_dtype
-from pointillist.errors import InputError, Shown
+from pointillist.data.texts import encode, plain
+from pointillist.errors import InputError, PointillistError, Shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["Table", "as_arrow", "read_file", "to_arrow", "write_file"]
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
+MOST_NAME = 1000
+"""The longest name of a column of a file, in characters."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,7 +52,7 @@ class Table:
         for column, codes in zip(self.schema.columns, self.codes, strict=True):
             if len(codes) and (codes.min() < 0 or codes.max() >= column.size):
                 rule = f"must have codes in 0 .. {column.size - 1}"
-                raise InputError(f"column {column.name!r}", int(codes.max()), rule, "encode the table with its schema")
+                raise InputError(column_called(column.name), int(codes.max()), rule, "encode the table with its schema")
             small.append(np.ascontiguousarray(codes, dtype=code_dtype(column.size)))
         object.__setattr__(self, "codes", tuple(small))
 
@@ -65,14 +76,15 @@ class Table:
         return Table(self.schema, tuple(codes[rows] for codes in self.codes))
 
     @classmethod
-    def read(cls, path: str | Path, schema: Schema) -> Table:
+    def read(cls, path: str | Path, schema: Schema, most_bytes: int | None = None) -> Table:
         """Read and encode a file.
 
         Args:
             path: A file that ends in .csv, .csv.gz or .parquet.
             schema: The columns to encode. The file must not have others, except those in ``schema.ignore``.
+            most_bytes: The most bytes of memory that a Parquet file may take; by default those of this machine.
         """
-        return cls.encode(read_file(path), schema)
+        return cls.encode(read_file(path, most_bytes=most_bytes), schema)
 
     @classmethod
     def encode(cls, data: Any, schema: Schema) -> Table:
@@ -86,13 +98,12 @@ class Table:
         names = arrow.column_names
         missing = [name for name in schema.domain.names if name not in names]
         rule = "must have every column of the schema (these are absent)"
-        check(not missing, "table", missing, rule, "add the columns or take them out of the schema")
+        check(not missing, "table", fragment(missing), rule, "add the columns or take them out of the schema")
         extra = [name for name in names if name not in {*schema.domain.names, *schema.ignore}]
         rule = "must only have columns of the schema (these are not in it)"
-        check(not extra, "table", extra, rule, "drop them, or name them under ignore in the schema")
+        check(not extra, "table", fragment(extra), rule, "drop them, or name them under ignore in the schema")
         check(arrow.num_rows > 0, "table", Shown("0 rows"), "must have rows", "check the file")
-        columns = [c.encode(arrow.column(c.name).combine_chunks()) for c in schema.columns]
-        return cls(schema, tuple(columns))
+        return cls(schema, tuple(encode(column, arrow.column(column.name)) for column in schema.columns))
 
     def to_arrow(self, seed: int = 0) -> pa.Table:
         """Decode to an Arrow table, with the labels and types of the schema.
@@ -132,97 +143,114 @@ def as_arrow(data: Any) -> pa.Table:
 
     if isinstance(data, pa.Table):
         return data
-    shown = Shown(type(data).__name__)
+    shown = fragment(Shown(type(data).__name__))
     try:
         if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
-            _check_names([str(name) for name in data.columns])
-            return pa.Table.from_pandas(data, preserve_index=False)
+            return _from_pandas(data)
         if hasattr(data, "__arrow_c_stream__"):
             return pa.table(data)
-    except pa.ArrowException as error:  # for example numbers and strings in one column
-        rule = f"must have columns of one type each ({_one_line(error)})"
+    except InputError:
+        raise
+    except MemoryError as error:
+        raise InputError("table", shown, f"must be smaller ({reason(error)})", "leave columns out") from None
+    except UnicodeError:
+        hint = "replace the lone surrogates in its names and cells"
+        raise InputError("table", shown, "must hold valid Unicode text", hint) from None
+    except Exception as error:  # for example numbers and strings in one column; its words may hold cells
+        rule = f"must have columns of one type each ({_refused_column(error)})"
         raise InputError("table", shown, rule, "convert the column to strings or to numbers") from None
     rule = "must be a pandas, polars or Arrow table, or a pointillist.Table"
     raise InputError("table", shown, rule, "convert it to one of these")
 
 
+def _from_pandas(data: Any) -> pa.Table:
+    import pandas as pd
+    import pyarrow as pa
+
+    _check_names([str(name) for name in data.columns])
+    kinds = zip(data.columns, data.dtypes, strict=True)
+    sparse = {name: kind.subtype for name, kind in kinds if isinstance(kind, pd.SparseDtype)}
+    return pa.Table.from_pandas(data.astype(sparse) if sparse else data, preserve_index=False)
+
+
+def _refused_column(error: Exception) -> str:
+    """Return the column that an error of Arrow is about, without the cell that it shows."""
+    words = str(error.args[-1]) if error.args else ""
+    found = re.search(r"Conversion failed for column (.*) with type", words, re.DOTALL)
+    return f"{column_called(found[1])} cannot be converted" if found else "a column cannot be converted"
+
+
 def to_arrow(data: Any) -> pa.Table:
-    """Convert a pandas, polars or Arrow table to an Arrow table of strings, numbers and booleans."""
+    """Convert a pandas, polars or Arrow table to an Arrow table of strings, numbers and booleans, or of positions in
+    lists of these."""
     import pyarrow as pa
 
     table = as_arrow(data)
-    _check_names(table.column_names)
-    return pa.table({name: _plain(name, table.column(name)) for name in table.column_names})
+    try:
+        names = table.column_names
+    except UnicodeError:
+        hint = "rename the columns"
+        raise InputError("table", Shown("other bytes"), "must have column names in UTF-8", hint) from None
+    _check_names(names)
+    return pa.table({name: plain(name, table.column(name)) for name in names})
 
 
 def _check_names(names: Sequence[str]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    check(not twice, "column names", twice, "must be different", "rename the repeated columns")
+    counts = Counter(names)
+    twice = sorted(name for name, count in counts.items() if count > 1)
+    check(not twice, "column names", fragment(twice), "must be different", "rename the repeated columns")
 
 
-def _plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the column as strings, numbers or booleans, without a dictionary."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        strings = pa.types.is_string_view(column.type.value_type)
-        parts = [chunk.dictionary.cast(pa.string()) if strings else chunk.dictionary for chunk in column.chunks]
-        taken = [part.take(chunk.indices) for part, chunk in zip(parts, column.chunks, strict=True)]
-        column = pa.chunked_array(taken, type=pa.string() if strings else column.type.value_type)
-    kind = column.type
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_null(kind):
-        return column.cast(pa.string())
-    if pa.types.is_decimal(kind) or pa.types.is_float16(kind):
-        return column.cast(pa.float64())
-    simple = (pa.types.is_string, pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-    rule, hint = "must hold strings, numbers or booleans", "convert it, for example a date to its year"
-    check(any(test(kind) for test in simple), f"column {name!r}", Shown(kind), rule, hint)
-    return column
-
-
-def read_file(path: str | Path, name: str = "data") -> pa.Table:
+def read_file(path: str | Path, name: str = "data", most_bytes: int | None = None) -> pa.Table:
     """Read a CSV or Parquet file as an Arrow table. Every cell of a CSV file is a string, so "01" stays "01".
+
+    Every line of a CSV file is a row: a blank one is a row of empty cells. Only the line break at the end of the file
+    begins no row. Risky cells lose the apostrophe that :func:`write_file` gives them.
 
     Args:
         path: A file that ends in .csv, .csv.gz or .parquet.
         name: The name of the parameter in error messages.
+        most_bytes: The most bytes of memory that a Parquet file may take; by default those of this machine.
     """
     import pyarrow as pa
-    from pyarrow import csv, parquet
 
-    path = Path(path)
+    path = path_of(name, path)
     shown = str(path)
     rule = "must be an existing file or the name of a dataset"
-    check(path.exists(), name, shown, rule, "check the path, or see `pointillist methods --datasets`")
+    check(os.path.exists(path), name, shown, rule, "check the path, or see `pointillist methods --datasets`")
     check(path.is_file(), name, shown, "must be a file, not a folder", "give the path of one file")
     rule = f"must be a file that ends in {', '.join(SUFFIXES)}"
     check(path.name.endswith(SUFFIXES), name, shown, rule, "convert the table to one of these")
-    check(path.stat().st_size > 0, name, shown, "must not be an empty file", "check how it was written")
     try:
+        check(path.stat().st_size > 0, name, shown, "must not be an empty file", "check how it was written")
         if path.name.endswith(".parquet"):
-            return parquet.read_table(path)
-        parsing = csv.ParseOptions(newlines_in_values=True)
-        with csv.open_csv(path, parse_options=parsing) as reader:  # also decompresses .gz
-            columns = reader.schema.names
-        types = csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), strings_can_be_null=False)
-        return csv.read_csv(path, parse_options=parsing, convert_options=types)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        rule = f"must be a readable table ({_one_line(error)})"
-        raise InputError(name, shown, rule, "check the file") from None
-
-
-def _one_line(error: Exception) -> str:
-    words = " ".join(str(error).split())[:120]
-    return "".join(letter if letter.isprintable() else "?" for letter in words)
+            table = read_parquet(path, name, memory_here() if most_bytes is None else most_bytes)
+        else:
+            table = unescape(read_csv(path))
+        longest = max(table.column_names, key=len, default="")
+    except PointillistError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, OverflowError) as error:
+        raise InputError(name, shown, f"must be a readable table ({reason(error)})", "check the file") from None
+    rule = f"must have column names of at most {MOST_NAME} characters"
+    check(len(longest) <= MOST_NAME, name, fragment(longest), rule, "check the header for a stray quotation mark")
+    return table
 
 
 def write_file(table: pa.Table, path: str | Path) -> None:
-    """Write an Arrow table to a file that ends in .csv or .parquet."""
+    """Write an Arrow table to a file that ends in .csv or .parquet.
+
+    Args:
+        table: The table.
+        path: Where to. In a CSV file, text cells that a spreadsheet would run as a formula, such as ``=A1``, are
+            written with an apostrophe before them; :func:`read_file` takes it away. Parquet files hold texts as they
+            are.
+    """
     from pyarrow import csv, parquet
 
-    path = Path(path)
+    path = path_of("path", path)
     if path.name.endswith(".parquet"):
         parquet.write_table(table, path)
     else:
         check(path.name.endswith(".csv"), "path", str(path), "must end in .csv or .parquet", "rename it")
-        csv.write_csv(table.unify_dictionaries(), path, csv.WriteOptions(quoting_style="needed"))
+        csv.write_csv(escape(table), path, csv.WriteOptions(quoting_style="needed"))

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from pointillist.checks import check, one_of
-from pointillist.errors import InputError, Shown
+from pointillist.checks import check
+from pointillist.data.messages import MOST_SHOWN, column_called, fragment
+from pointillist.errors import InputError, Shown, nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,12 +89,51 @@ def code_dtype(size: int) -> np.dtype[Any]:
 def check_keys(where: str, spec: Mapping[str, Any], known: Sequence[str]) -> None:
     """Refuse a table of a schema file that has an unknown key."""
     for key in spec:
-        one_of(where, key, known, f"must only have the keys {', '.join(known)}")
+        if key not in known:
+            hint = nearest(str(key)[:MOST_SHOWN], known)
+            raise InputError(where, fragment(key), f"must only have the keys {', '.join(known)}", hint)
 
 
 def check_flag(where: str, value: Any) -> None:
     """Refuse a value other than true and false."""
-    check(isinstance(value, bool), where, value, "must be true or false", "write true or false")
+    check(isinstance(value, bool), where, fragment(value), "must be true or false", "write true or false")
+
+
+def check_word(where: str, value: Any, known: Sequence[str]) -> None:
+    """Refuse a value other than the known words."""
+    if not isinstance(value, str) or value not in known:
+        hint = nearest(str(fragment(value)).strip("'"), known)
+        raise InputError(where, fragment(value), f"must be one of {', '.join(known)}", hint)
+
+
+def check_text(where: str, value: str) -> None:
+    """Refuse a text that no file can hold."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        hint = "replace the lone surrogate in it"
+        raise InputError(where, fragment(value), "must be valid Unicode text", hint) from None
+
+
+def check_name(name: Any) -> str:
+    """Return how messages call a column; refuse a name that is no text."""
+    rule, hint = "must be a text", "give the name of the column in the table"
+    check(isinstance(name, str), "column: name", fragment(name), rule, hint)
+    check_text("column: name", name)
+    return column_called(name)
+
+
+def listed(where: str, given: Any, what: str) -> tuple[Any, ...]:
+    """Return the entries of a list, with NumPy's numbers and texts as those of Python.
+
+    Args:
+        where: The column, for messages.
+        given: A list, a tuple, a range or an array of one dimension.
+        what: What the entries are, for messages.
+    """
+    good = isinstance(given, list | tuple | range) or (isinstance(given, np.ndarray) and given.ndim == 1)
+    check(good, where, fragment(given), f"must have a list of {what}", f"write {what} = [...]")
+    return tuple(one.item() if isinstance(one, np.generic) else one for one in given)
 
 
 def read_keys(spec: dict[str, Any], keys: Mapping[str, type]) -> dict[str, Any]:
@@ -102,12 +142,11 @@ def read_keys(spec: dict[str, Any], keys: Mapping[str, type]) -> dict[str, Any]:
     ``keys`` are the other keys of the kind of column. Lists are required, booleans are checked, and keys of the type
     ``object`` are left to the column.
     """
-    where = f"column {spec['name']!r}"
+    where = check_name(spec["name"])
     check_keys(where, spec, ("name", "type", *keys))
     for key, kind in keys.items():
         if kind is list:
-            listed = isinstance(spec.get(key), list)
-            check(listed, where, spec.get(key), f"must have a list of {key}", f"write {key} = [...]")
+            listed(where, spec.get(key), key)
         elif kind is bool:
             check_flag(f"{where}: {key}", spec.get(key, False))
     return {key: tuple(v) if keys.get(key) is list else v for key, v in spec.items() if key != "type"}
@@ -120,11 +159,11 @@ def without_none(spec: dict[str, Any]) -> dict[str, Any]:
 
 def check_column(column: Column) -> None:
     """Refuse a column with fewer than two codes or with an unknown type."""
-    where = f"column {column.name!r}"
+    where = column_called(column.name)
     hint = "drop the column, or list every value that it could take"
     check(column.size >= 2, where, column.size, "must have at least two values", hint)
-    if column.dtype != "":
-        one_of(f"{where}: dtype", column.dtype, DTYPES)
+    if not isinstance(column.dtype, str) or column.dtype != "":
+        check_word(f"{where}: dtype", column.dtype, DTYPES)
 
 
 # --- encoding
@@ -146,7 +185,8 @@ def refuse_strays(column: Column, array: pa.Array, stray: np.ndarray, setting: s
     if stray.any():
         value = array[int(np.flatnonzero(stray)[0])].as_py()
         hint = f"correct the table, list the value, or set {setting}"
-        raise InputError(f"column {column.name!r}", value, "must only hold values of the schema", hint)
+        rule = "must only hold values of the schema"
+        raise InputError(column_called(column.name), fragment(value), rule, hint)
 
 
 def place_missing(column: Column, codes: np.ndarray, nulls: np.ndarray) -> np.ndarray:
@@ -154,7 +194,7 @@ def place_missing(column: Column, codes: np.ndarray, nulls: np.ndarray) -> np.nd
     if nulls.any():
         hint = "set missing = true in the schema, or fill them"
         shown = Shown("a missing value")
-        check(column.missing, f"column {column.name!r}", shown, "must not have missing values", hint)
+        check(column.missing, column_called(column.name), shown, "must not have missing values", hint)
         codes = np.where(nulls, column.size - 1, codes)
     return codes.astype(code_dtype(column.size))
 
@@ -171,4 +211,4 @@ def different_bins(column: Column) -> InputError:
     """Return the error for codes that cannot be translated because they stand for different bins."""
     rule = "must be binned as in the schema of the private table"
     hint = "give the public table as a file or as a pandas, polars or Arrow table"
-    return InputError(f"column {column.name!r}", Shown("different bins"), rule, hint)
+    return InputError(column_called(column.name), Shown("different bins"), rule, hint)

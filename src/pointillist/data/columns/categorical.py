@@ -13,15 +13,20 @@ from pointillist.data.columns.base import (
     Column,
     Label,
     check_column,
+    check_flag,
+    check_name,
+    check_text,
     code_dtype,
     different_bins,
     is_missing,
+    listed,
     place_missing,
     read_keys,
     refuse_strays,
     same_codes,
     without_none,
 )
+from pointillist.data.messages import column_called, fragment
 from pointillist.errors import InputError, Shown
 
 if TYPE_CHECKING:
@@ -53,21 +58,39 @@ class Categorical:
     dtype: str = ""
 
     def __post_init__(self) -> None:
-        where, values, labels = f"column {self.name!r}", list(self.values), list(self.labels)
-        different = len(set(map(str, values))) == len(values)
-        check(different, where, values, "must list different values", "remove the repeated ones")
+        where = check_name(self.name)
+        object.__setattr__(self, "values", listed(where, self.values, "values"))
+        if isinstance(self.other, np.generic):
+            object.__setattr__(self, "other", self.other.item())
+        for flag in ("ordered", "missing"):
+            check_flag(f"{where}: {flag}", getattr(self, flag))
+        self._check_labels(where)
+        check_column(self)
+        rule, hint = "must be a type that holds every value of the column", "choose another, or leave dtype out"
+        check(self.dtype == "" or self._survives(), f"{where}: dtype", self.dtype, rule, hint)
+
+    def _check_labels(self, where: str) -> None:
+        values, labels = list(self.values), list(self.labels)
+        small = all(-(2**63) <= value < 2**63 for value in labels if isinstance(value, int))
+        check(small, where, fragment(labels), "must list whole numbers of 64 bits", "write them as strings")
+        texts = [str(fragment(value)) if not isinstance(value, str) else value for value in values]
+        check(
+            len(set(texts)) == len(values),
+            where,
+            fragment(values),
+            "must list different values",
+            "remove the repeated ones",
+        )
         check(len(values) > 0, where, [], "must list its values", "write values = [...]")
         kinds = {type(value) for value in labels}
         rule = "must list values of one type (strings, whole numbers or true/false, 'other' included)"
         names = Shown(sorted(kind.__name__ for kind in kinds))
-        check(len(kinds) == 1 and kinds <= {str, int, bool}, where, names, rule, "write them as strings")
+        check(len(kinds) == 1 and kinds <= {str, int, bool}, where, fragment(names), rule, "write them as strings")
         rule, hint = "must not list 'other' among its values", "remove one of the two"
-        check(self.other not in self.values, where, self.other, rule, hint)
-        small = all(-(2**63) <= value < 2**63 for value in labels if isinstance(value, int))
-        check(small, where, labels, "must list whole numbers of 64 bits", "write them as strings")
-        check_column(self)
-        rule, hint = "must be a type that holds every value of the column", "choose another, or leave dtype out"
-        check(self.dtype == "" or self._survives(), f"{where}: dtype", self.dtype, rule, hint)
+        check(self.other not in self.values, where, fragment(self.other), rule, hint)
+        for label in labels:
+            if isinstance(label, str):
+                check_text(f"{where}: value", label)
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -160,7 +183,7 @@ class Categorical:
             code = int(codes[translated < 0][0])
             label = source.labels[code] if code < len(source.labels) else None
             rule, hint = "must only hold values of the private schema", "map the value to one of them, or drop its rows"
-            raise InputError(f"column {self.name!r}", label, rule, hint)
+            raise InputError(column_called(self.name), fragment(label), rule, hint)
         return translated.astype(code_dtype(self.size))
 
     def describe(self) -> str:

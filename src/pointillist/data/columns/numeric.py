@@ -9,21 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pointillist.checks import check, one_of
+from pointillist.checks import check
 from pointillist.data.columns.base import (
     MISSING_NUMBERS,
     NUMBERS,
     Column,
     Label,
     check_column,
+    check_flag,
+    check_name,
+    check_word,
     different_bins,
     is_missing,
+    listed,
     place_missing,
     read_keys,
     refuse_strays,
     same_codes,
     without_none,
 )
+from pointillist.data.messages import column_called, fragment
 from pointillist.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,13 +64,19 @@ class Numeric:
     dtype: str = ""
 
     def __post_init__(self) -> None:
-        where, edges = f"column {self.name!r}", list(self.edges)
+        where = check_name(self.name)
+        object.__setattr__(self, "edges", listed(where, self.edges, "edges"))
+        edges, shown = list(self.edges), fragment(list(self.edges))
+        numbers = all(isinstance(e, int | float) and not isinstance(e, bool) for e in edges)
+        check(numbers, f"{where}: edges", shown, "must be numbers", "write numbers without quotes")
+        for flag in ("integer", "clip", "missing"):
+            check_flag(f"{where}: {flag}", getattr(self, flag))
         good = len(edges) >= 2 and all(-WIDEST <= e <= WIDEST for e in edges) and all(a < b for a, b in pairwise(edges))
         rule = "must have two or more finite, increasing bin edges"
-        check(good, where, edges, rule, "sort them, and use clip = true for open ends")
+        check(good, where, shown, rule, "sort them, and use clip = true for open ends")
         whole = not self.integer or all(float(e).is_integer() for e in edges)
-        check(whole, where, edges, "must have whole bin edges because integer = true", "round the edges")
-        one_of(f"{where}: decode", self.decode_as, ("midpoint", "uniform"))
+        check(whole, where, shown, "must have whole bin edges because integer = true", "round the edges")
+        check_word(f"{where}: decode", self.decode_as, ("midpoint", "uniform"))
         check_column(self)
         rule = "must be a numeric type that has a number in every bin of the column"
         hint = "choose float64, or int64 for an integer column"
@@ -100,13 +111,13 @@ class Numeric:
             array = pc.utf8_trim_whitespace(array)
         nulls = is_missing(array, MISSING_NUMBERS)
         array = pc.if_else(pa.array(nulls), pa.scalar(None, array.type), array)
-        where = f"column {self.name!r}"
+        where = column_called(self.name)
         try:
             numbers = pc.cast(array, pa.float64(), safe=False)
         except pa.ArrowInvalid:
             value = next(v.as_py() for v in array if not _is_number(v))
             hint = "correct the file or make the column categorical"
-            raise InputError(where, value, "must hold numbers", hint) from None
+            raise InputError(where, fragment(value), "must hold numbers", hint) from None
         nulls = is_missing(numbers, ())  # NaN can be written in many ways
         x = np.where(nulls, self.edges[0], numbers.to_numpy(zero_copy_only=False))
         edges = np.asarray(self.edges)
@@ -162,9 +173,6 @@ class Numeric:
     def from_dict(cls, spec: dict[str, Any]) -> Numeric:
         """Create the column from a ``[[column]]`` table of a schema file."""
         fields = read_keys(spec, KEYS)
-        numbers = all(isinstance(e, int | float) and not isinstance(e, bool) for e in spec["edges"])
-        where = f"column {spec['name']!r}: edges"
-        check(numbers, where, spec["edges"], "must be numbers", "write numbers without quotes")
         return cls(**{"decode_as" if key == "decode" else key: value for key, value in fields.items()})
 
 
