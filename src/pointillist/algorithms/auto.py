@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pointillist.algorithms.method import Method, Public, Task
-from pointillist.algorithms.settings import setting
+from pointillist.algorithms.settings import MOST_ROUNDS, setting
 from pointillist.checks import at_least, check, not_negative
 from pointillist.data.domain import Domain
 from pointillist.data.neighbours import Relation
@@ -63,13 +63,15 @@ class Settings:
     """Settings of auto. None needs to be set."""
 
     rows: int = setting(200, "rows of the relaxed table of one fit")
-    fits: int = setting(3, "fits from different starts; the model is their mixture")
+    fits: int = setting(3, "fits from different starts; the model is their mixture", most=1000)
     t_max: int = setting(600, "steps of Adam")
     learning_rate: float = setting(0.3, "step of Adam at the start; falls to 0 by a cosine")
     spread: float = setting(0.5, "half width of the uniform logits at the start, around the one-way marginals")
     most_noise: float = setting(1.2, "a marginal whose noise has a larger squared length is replaced by smaller ones")
     strength: float | None = setting(None, "s, strength of the shrinkage; by default chosen by splitting the noise")
-    adaptive_rounds: int = setting(0, "later rounds that each select one more marginal, by AIM's score")
+    adaptive_rounds: int = setting(
+        0, "later rounds that each select one more marginal, by AIM's score", most=MOST_ROUNDS
+    )
 
     def __post_init__(self) -> None:
         at_least("fits", self.fits, 1, 3)

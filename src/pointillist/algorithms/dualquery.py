@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pointillist.algorithms.method import Method, Task
-from pointillist.algorithms.settings import setting
+from pointillist.algorithms.settings import MOST_ROUNDS, setting
 from pointillist.families.records import RecordList, Records
 from pointillist.framework import Algorithm, Last, Log, Updated
 from pointillist.privacy.scores import Pick, SignedError
@@ -41,8 +41,8 @@ class Settings:
     """Settings of DualQuery."""
 
     eta: float = setting(2.0, "step of the weights over the queries")
-    samples: int = setting(25, "s, the queries drawn per round")
-    rounds: int = setting(1000, "stop after this number of rounds even if budget is left")
+    samples: int = setting(25, "s, the queries drawn per round", most=MOST_ROUNDS)
+    rounds: int = setting(1000, "stop after this number of rounds even if budget is left", most=MOST_ROUNDS)
     solver: str = setting("maxsat", "integer-program solver, 'maxsat' or 'milp'")
     time_limit: float = setting(10.0, "seconds for one integer program")
     gap: float = setting(0.0, "relative gap at which a solver may stop; 0 asks for a proof of optimality")

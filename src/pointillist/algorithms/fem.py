@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pointillist.algorithms.method import Method, Task
-from pointillist.algorithms.settings import setting
+from pointillist.algorithms.settings import MOST_ROUNDS, setting
 from pointillist.checks import at_least, positive
 from pointillist.families.records import RecordList, Records
 from pointillist.framework import Algorithm, Average, Log, Updated
@@ -39,8 +39,8 @@ __all__ = ["METHOD", "PerturbedLeader", "Settings", "build"]
 class Settings:
     """Settings of FEM."""
 
-    rounds: int = setting(50, "T, the number of rounds")
-    samples: int = setting(50, "s, the records drawn per round")
+    rounds: int = setting(50, "T, the number of rounds", most=MOST_ROUNDS)
+    samples: int = setting(50, "s, the records drawn per round", most=MOST_ROUNDS)
     sigma: float = setting(1.0, "mean of the exponential perturbation")
     solver: str = setting("milp", "integer-program solver, 'milp' or 'maxsat'")
     time_limit: float = setting(10.0, "seconds for one integer program")

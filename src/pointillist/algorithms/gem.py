@@ -24,8 +24,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pointillist.algorithms.method import Method, Task
-from pointillist.algorithms.settings import setting
+from pointillist.algorithms.settings import MOST_ROUNDS, setting
 from pointillist.checks import check, share
+from pointillist.data.messages import fragment
 from pointillist.families.generator import Generator
 from pointillist.families.relaxed import Params, Relaxed
 from pointillist.framework import Algorithm, MovingAverage, Start
@@ -42,7 +43,9 @@ __all__ = ["METHOD", "Settings", "build"]
 class Settings:
     """Settings of GEM. "auto" gives the paper's values by query, and our own by marginal."""
 
-    rounds: int | None = setting(None, "T; by default 100 by query, 60 by marginal, or the number of groups")
+    rounds: int | None = setting(
+        None, "T; by default 100 by query, 60 by marginal, or the number of groups", most=MOST_ROUNDS
+    )
     alpha: float | None = setting(None, "weight of selecting against measuring; by default 0.67 (marginal: 0.3)")
     batch: int = setting(1000, "B, the number of product distributions")
     inputs: int = setting(512, "dimension of the noise z")
@@ -56,9 +59,11 @@ class Settings:
     prior: bool = setting(False, "by query: prefer queries with a large estimate")
 
     def __post_init__(self) -> None:
-        good = all(width.isdecimal() for width in self.hidden.split("-"))
-        rule = "must be whole numbers joined by '-'"
-        check(good, "hidden", self.hidden, rule, "write for example hidden=1024-1024")
+        good, rule = all(width.isdecimal() for width in self.hidden.split("-")), "must be whole numbers joined by '-'"
+        check(good, "hidden", fragment(self.hidden), rule, "write for example hidden=1024-1024")
+        small = all(len(width) <= 5 for width in self.hidden.split("-"))
+        rule = "must be whole numbers below 100,000 joined by '-'"
+        check(small, "hidden", fragment(self.hidden), rule, "write for example hidden=1024-1024")
         share("gamma", self.gamma, "0.5, as the paper does")
         share("beta", self.beta, 0.9, zero=True)
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pointillist.algorithms.method import Method, Task
-from pointillist.algorithms.settings import setting
+from pointillist.algorithms.settings import MOST_ROUNDS, setting
 from pointillist.checks import one_of, positive
 from pointillist.data.neighbours import Relation
 from pointillist.families.histogram import Histogram, Weights, normalise
@@ -52,6 +52,7 @@ class Settings:
         None,
         "T, the number of rounds; by default 150 by query, n sqrt(rho) / 125 by marginal, at least 50 and at most 7 d, "
         "or the number of groups",
+        most=MOST_ROUNDS,
     )
     alpha: float = setting(0.5, "weight of selecting against measuring, in (0, 1)")
     past: bool = setting(True, "apply past measurements again")

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pointillist.algorithms.method import Method, Task
-from pointillist.algorithms.settings import setting
+from pointillist.algorithms.settings import MOST_ROUNDS, setting
 from pointillist.checks import at_least, not_negative
 from pointillist.families.histogram import Histogram, Weights, normalise
 from pointillist.framework import Algorithm, Last, Log, Updated
@@ -74,6 +74,7 @@ class Settings:
         None,
         "T, the number of rounds; by default 50 by query, n sqrt(rho) / 250 by marginal, at least 20 and at most 3 d, "
         "or the number of groups",
+        most=MOST_ROUNDS,
     )
     alpha: float = setting(0.5, "weight of selecting against measuring, in (0, 1)")
     slack: float | None = setting(

@@ -18,7 +18,7 @@ import numpy as np
 from pointillist.algorithms import pep
 from pointillist.algorithms.gated import GateSettings, gated, public_rounds
 from pointillist.algorithms.method import Public, Task
-from pointillist.algorithms.settings import setting
+from pointillist.algorithms.settings import MOST_ROUNDS, setting
 from pointillist.families.support import Support
 from pointillist.framework import Algorithm
 from pointillist.queries.candidates import Grouping
@@ -38,6 +38,7 @@ class Settings(GateSettings, pep.Settings):
         None,
         "T, the number of rounds; by default n sqrt(rho) / 100, at least d (by query: 2 d), "
         "at most 50 by query, 20 by marginal",
+        most=MOST_ROUNDS,
     )
     slack: float | None = setting(
         None,

@@ -20,7 +20,7 @@ import numpy as np
 from pointillist.algorithms import mwem
 from pointillist.algorithms.gated import GateSettings, gated, public_rounds
 from pointillist.algorithms.method import Public, Task
-from pointillist.algorithms.settings import setting
+from pointillist.algorithms.settings import MOST_ROUNDS, setting
 from pointillist.families.support import Support
 from pointillist.framework import Algorithm
 
@@ -35,6 +35,7 @@ class Settings(GateSettings, mwem.Settings):
         None,
         "T, the number of rounds; by default n sqrt(rho) / 100, at least d (by query: 2 d), "
         "at most 150 by query, 50 by marginal",
+        most=MOST_ROUNDS,
     )
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pointillist.algorithms.method import Method, Task
-from pointillist.algorithms.settings import setting
+from pointillist.algorithms.settings import MOST_ROUNDS, setting
 from pointillist.checks import at_least
 from pointillist.families.relaxed import Model, Params, Relaxed
 from pointillist.families.rows import ClippedRows
@@ -48,8 +48,11 @@ class Settings:
         None,
         "T, the number of rounds; by default 10 by query, n sqrt(rho) / 50 by marginal, at least 10 and at most 2 d, "
         "or fewer if the groups run out",
+        most=MOST_ROUNDS,
     )
-    picks: int | None = setting(None, "K, the groups selected per round; by default 10 by query, 2 by marginal")
+    picks: int | None = setting(
+        None, "K, the groups selected per round; by default 10 by query, 2 by marginal", most=MOST_ROUNDS
+    )
     alpha: float = setting(0.5, "weight of selecting against measuring, in (0, 1)")
     rows: int = setting(1000, "n', the rows of the relaxed table")
     learning_rate: float = setting(0.001, "step of Adam")
