@@ -32,7 +32,7 @@ from pointillist.errors import InputError, PointillistError, Shown
 from pointillist.evaluation import report
 from pointillist.evaluation.accuracy import Errors
 from pointillist.job import prepare, workload_of
-from pointillist.leaving import in_order
+from pointillist.leaving import REFUSED, in_order
 from pointillist.release import Release, check_target
 from pointillist.reporting import reporting_to
 from pointillist.runs import journal_of, resume, run_into
@@ -72,11 +72,11 @@ def main() -> None:
             app()
         except PointillistError as error:
             notes.print(f"error: {error}", markup=False)
-            sys.exit(2)
+            sys.exit(REFUSED)
         except (OSError, MemoryError) as error:
             reason = getattr(error, "strerror", None) or type(error).__name__
             notes.print(f"error: the operating system refused ({reason}); free memory or disk space.", markup=False)
-            sys.exit(2)
+            sys.exit(REFUSED)
 
 
 @app.command()

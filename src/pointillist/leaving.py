@@ -17,11 +17,17 @@ import threading
 import time
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
 
-__all__ = ["in_order"]
+__all__ = ["REFUSED", "in_order"]
+
+REFUSED = 2
+"""The exit code of a command that has said in one sentence why it does not go on."""
 
 PATIENCE = 5.0
 """Seconds between a signal and the end of the process."""
+
+KEPT = "if anything was spent, the folder of the release has it (an interrupted run: `pointillist resume OUT`)"
 
 
 class Signal(KeyboardInterrupt):
@@ -40,29 +46,43 @@ def in_order() -> Iterator[None]:
         yield
         return
     received: list[int] = []
+    done: list[bool] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         received.append(number)
-        raise Signal(number)
+        if len(received) == 1 and not done:  # a second one does not disturb what the first has begun
+            raise Signal(number)
 
     reader, writer = socket.socketpair()
     writer.setblocking(False)
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-    wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=_watch, args=(reader,), daemon=True).start()
+    wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    before: dict[int, Any] = {}
     try:
+        for asking in (signal.SIGINT, signal.SIGTERM):
+            before[asking] = signal.signal(asking, interrupt)
         yield
     except Signal as stop:
-        print(f"error: stopped by {stop}; nothing was spent.", file=sys.stderr, flush=True)
+        print(f"error: stopped by {stop}; {KEPT}.", file=sys.stderr, flush=True)
+    except SystemExit as end:
+        if received and end.code != REFUSED:  # else the command has said why
+            print(f"error: stopped by {signal.Signals(received[0]).name}; {KEPT}.", file=sys.stderr, flush=True)
+        raise
     finally:
-        if received:  # tearing down while a compiled program runs may crash
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(128 + received[0])
+        done.append(True)
+        _leave(received)
         signal.set_wakeup_fd(wakeup)
         for number, handler in before.items():
             signal.signal(number, handler)
         writer.close()
+
+
+def _leave(received: list[int]) -> None:
+    """End the process if it was told to stop: tearing down while a compiled program runs may crash."""
+    if received:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(128 + received[0])
 
 
 def _watch(reader: socket.socket) -> None:
@@ -72,8 +92,7 @@ def _watch(reader: socket.socket) -> None:
         reader.close()
         return
     time.sleep(PATIENCE)
-    text = "error: stopped; if anything was spent, the journal has it (`pointillist resume OUT`)."
-    print(text, file=sys.stderr, flush=True)
+    print(f"error: stopped; {KEPT}.", file=sys.stderr, flush=True)
     os._exit(128 + found[0])
 
 
