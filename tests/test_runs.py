@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 from typing import Any
@@ -247,3 +248,120 @@ def test_an_account_needs_a_journal_and_real_noise(town: Table, tmp_path: Path) 
     with pytest.raises(InputError, match="must not be given with seeded noise"):
         synthesize(town, out=tmp_path / "r", account=account, **options("mwem"))
     assert not (tmp_path / "r").exists()
+
+
+def interrupted(out: Path, town: Table, monkeypatch: pytest.MonkeyPatch, number: int = 5, **more: Any) -> Path:
+    """A run that died before it wrote the record with this number."""
+    with monkeypatch.context() as patch:
+        crash_at(patch, number)
+        with pytest.raises(RunStopped):
+            synthesize(town, out=out, **options("mwem"), **more)
+    return out
+
+
+def test_open_charges_survive_a_resume_that_is_stopped_early(
+    town: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first charge is in the journal, its result is not; the resumed run stops before it charges anything."""
+    out = interrupted(tmp_path / "r", town, monkeypatch, number=3)
+    before = (out / "journal").read_bytes()
+    assert [record.kind for record in journal_of(out)] == ["job", "result", "charge"]
+    monkeypatch.setattr("pointillist.runs.RecordedDoor.open", lambda door: 1 / 0)
+    with pytest.raises(PointillistError):
+        resume(out, town)
+    monkeypatch.undo()
+    assert (out / "journal").read_bytes() == before
+    assert same(resume(out, town), synthesize(town, **options("mwem")))
+
+
+def test_a_journal_that_is_damaged_in_the_middle_is_refused(
+    town: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What follows the damage was spent: going on from there would spend it again."""
+    path = interrupted(tmp_path / "r", town, monkeypatch, number=7) / "journal"
+    whole = path.read_bytes()
+    rng = np.random.default_rng(1)
+    last = whole.rindex(b"\n", 0, whole.rindex(b'{"kind"'))
+    for at in rng.integers(last, size=40).tolist():
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x11]) + whole[at + 1 :])
+        with pytest.raises(InputError, match="journal must be undamaged"):
+            resume(tmp_path / "r", town)
+    path.write_bytes(whole)
+    assert same(resume(tmp_path / "r", town), synthesize(town, **options("mwem")))
+
+
+def test_a_run_that_died_while_it_began_its_journal_leaves_the_place_free(town: Table, tmp_path: Path) -> None:
+    chosen = options("mwem")
+    for content in (b"", b'0123abcd {"kind": "jo', b"\0" * 4096 + b"\n"):
+        place = Place.claim(tmp_path / "r", need=100)
+        (place.work / "journal").write_bytes(content)
+        place.close()
+        assert same(synthesize(town, out=tmp_path / "r", **chosen), synthesize(town, **chosen))
+        for path in (tmp_path / "r").iterdir():
+            path.unlink()
+    assert os.listdir(tmp_path) == ["r"]
+
+
+def test_a_killed_replacement_leaves_nothing_behind(town: Table, tmp_path: Path) -> None:
+    """Killed while the files of the old release are deleted, or with a lock left in the new one."""
+    release = synthesize(town, **options("mwem"))
+    out, beside = release.save(tmp_path / "r"), tmp_path / ".r.new"
+    names = sorted(os.listdir(out), key=lambda name: name == "release.json")
+    for count in range(len(names) + 1):
+        beside.mkdir()
+        for name in names[count:]:
+            (beside / name).write_bytes((out / name).read_bytes())
+        (out / "lock").touch()
+        release.save(out, force=True)
+        assert os.listdir(tmp_path) == ["r"]
+        assert sorted(os.listdir(out)) == [*COMPLETE[:2], "replaced.json", *COMPLETE[2:]]
+
+
+def test_an_interrupted_replacement_is_named_and_never_deleted(
+    town: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = options("mwem")
+    out, beside = tmp_path / "r", tmp_path / ".r.new"
+    old = synthesize(town, out=out, **chosen | {"seed": 9})
+    interrupted(out, town, monkeypatch, force=True)
+    hint = f"must not exist already.*finish it with `pointillist resume {out}`"
+    for force in (True, False):
+        with pytest.raises(InputError, match=hint):
+            synthesize(town, out=out, force=force, **chosen)
+    with pytest.raises(InputError, match="must not have a name that runs use for themselves"):
+        synthesize(town, out=beside, **chosen)
+    assert same(Release.load(out), old)
+    resume(beside, town)  # means the release that is replaced
+    assert not beside.exists()
+    assert same(Release.load(out), synthesize(town, **chosen))
+    assert (out / "replaced.json").is_file()
+
+
+def test_a_release_that_was_to_be_replaced_may_be_taken_away(town: Table, tmp_path: Path) -> None:
+    release = synthesize(town, **options("mwem"))
+    out = release.save(tmp_path / "r")
+    place = Place.claim(out, force=True)
+    out.rename(tmp_path / "elsewhere")
+    assert place.publish(release.write) == out
+    assert same(Release.load(out), release)
+
+
+def test_a_lock_on_a_deleted_file_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between opening a lock and locking it, another process may have deleted its folder and claimed the place."""
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "lock").touch()
+    flock, others = fcntl.flock, []
+
+    def slow(handle: int, operation: int) -> None:
+        if not others:
+            others.append(handle)
+            (tmp_path / "r" / "lock").unlink()
+            (tmp_path / "r").rmdir()
+            others.append(Place.claim(tmp_path / "r", need=100))
+        flock(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", slow)
+    with pytest.raises(InputError, match="must not be in use by another run"):
+        Place.claim(tmp_path / "r")
+    assert sorted(os.listdir(tmp_path / "r")) == ["lock", "reserve"]
+    others[1].abandon()

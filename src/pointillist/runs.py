@@ -216,9 +216,12 @@ def _finish(
         journal.close()
     except BaseException as error:
         journal.close()
-        if not job.curator.ledger.entries:
+        if job.curator.ledger.unused:
             booking.settle(job, done=True)
-            place.abandon()  # nothing was spent
+            place.abandon()
+            raise
+        if place.finished:
+            place.close()
             raise
         if log is None:
             booking.settle(job, done=False)
@@ -232,6 +235,8 @@ def _finish(
 
 def _write_ledger(job: Job, place: Place, error: BaseException) -> None:
     """The ledger in a readable form, next to the journal, which holds it in any case."""
+    if place.complete:
+        return  # the release has it
     ledger = job.curator.ledger
     content = {
         "reason": " ".join(str(error).split())[:300],

@@ -62,6 +62,11 @@ class Ledger:
         return tuple(self._entries)
 
     @property
+    def unused(self) -> bool:
+        """Whether nothing was ever charged, not even by an interrupted run."""
+        return not self._entries and not self._open
+
+    @property
     def spent(self) -> float:
         """What was charged, rounded up."""
         return _round_up(self._spent)
@@ -82,9 +87,10 @@ class Ledger:
             after += Fraction(entry.rho)
             if after > Fraction(self.limit):
                 raise BudgetError(entry.rho, self.left, entry.label)
-        new = self._not_seen(entries)
-        if self.witness is not None and new:
-            self.witness(new)
+        again = self._again(entries)
+        if self.witness is not None and again < len(entries):
+            self.witness(entries[again:])
+        self._open = self._open[again:]
         self._spent = after
         self._entries.extend(entries)
 
@@ -94,13 +100,12 @@ class Ledger:
         self.charge(*entries)
         self._open = list(open_entries)
 
-    def _not_seen(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-        """The entries that are not among the open charges of an interrupted run, which must come first."""
+    def _again(self, entries: tuple[Entry, ...]) -> int:
+        """How many of the entries are open charges of an interrupted run, which must come first."""
         again = self._open[: len(entries)]
         if list(entries[: len(again)]) != again:
             raise ValueError("a resumed run must begin with the charges that its journal left open")
-        self._open = self._open[len(again) :]
-        return entries[len(again) :]
+        return len(again)
 
     @staticmethod
     def _require_gaussian(entry: Entry, least_scale: float) -> None:

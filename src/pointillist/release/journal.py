@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,10 +26,12 @@ import numpy as np
 
 from pointillist.errors import InputError
 
-__all__ = ["NAME", "Journal", "Record", "read_journal"]
+__all__ = ["NAME", "Journal", "Record", "is_blank", "read_journal", "sync_folder"]
 
 NAME = "journal"
 """The name of the file in the folder of a run."""
+
+HEAD = re.compile(rb"(?=([0-9a-f]{8}) (\{[^\n]*\})\n)")  # matches may overlap where a line end is damaged
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Journal:
     @classmethod
     def create(cls, folder: Path) -> Journal:
         """A new journal in ``folder``."""
-        journal = cls((folder / NAME).open("xb"))
+        journal = cls((folder / NAME).open("xb", buffering=0))
         sync_folder(folder)
         return journal
 
@@ -57,7 +60,7 @@ class Journal:
     def reopen(cls, folder: Path) -> tuple[Journal, list[Record]]:
         """A journal that a run left behind, and its records. A record that was cut off is removed."""
         records, end = read_journal(folder / NAME)
-        file = (folder / NAME).open("r+b")
+        file = (folder / NAME).open("r+b", buffering=0)
         file.truncate(end)
         file.seek(end)
         return cls(file), records
@@ -69,9 +72,9 @@ class Journal:
         shapes = [[name, array.dtype.str, list(array.shape)] for name, array in blocks]
         head = {"kind": kind, "data": dict(data), "arrays": shapes, "crc": zlib.crc32(body)}
         line = json.dumps(head).encode()
-        self._file.write(b"%08x %s\n" % (zlib.crc32(line), line))
-        self._file.write(body)
-        self._file.flush()
+        rest = memoryview(b"%08x %s\n%s" % (zlib.crc32(line), line, body))
+        while rest:  # a disk that is nearly full takes a part
+            rest = rest[self._file.write(rest) :]
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
@@ -80,15 +83,38 @@ class Journal:
 
 
 def read_journal(path: Path) -> tuple[list[Record], int]:
-    """All whole records of a journal, and where they end."""
+    """All whole records of a journal, and where they end. A record that was cut off by a crash is the last one: where
+    others follow, the journal is damaged, and going on could spend twice."""
     content = path.read_bytes()
     records, at = [], 0
-    for record, end in _records(content):
-        records.append(record)
-        at = end
+    try:
+        for record, end in _records(content):
+            records.append(record)
+            at = end
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise _damaged(path, at) from error
+    if _is_record(content, at + 1):  # the one that begins at the end may have been cut off behind its line
+        raise _damaged(path, at)
     if not records or records[0].kind != "job":
         raise InputError("journal", str(path), "must begin with the job of a run", "nothing was spent: run again")
     return records, at
+
+
+def is_blank(path: Path) -> bool:
+    """Whether not even the first record of a journal is whole: its run has spent nothing."""
+    content = path.read_bytes()
+    return content.count(b"\n") <= 1 and not _is_record(content, 0)
+
+
+def _is_record(content: bytes, start: int) -> bool:
+    """Whether a record begins at ``start`` or anywhere behind it."""
+    lines = HEAD.finditer(content, start)
+    return any(found[1] == b"%08x" % zlib.crc32(found[2]) for found in lines)
+
+
+def _damaged(path: Path, at: int) -> InputError:
+    rule = f"must be undamaged (the record at byte {at:,} is not, and it is not the last one)"
+    return InputError("journal", str(path), rule, "bring the file back from a backup: what it lists is spent")
 
 
 def _records(content: bytes) -> Iterator[tuple[Record, int]]:

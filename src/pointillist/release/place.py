@@ -25,7 +25,7 @@ from typing import IO, Any
 from pointillist.checks import check
 from pointillist.errors import InputError, PointillistError
 from pointillist.release.journal import NAME as JOURNAL
-from pointillist.release.journal import sync_folder
+from pointillist.release.journal import is_blank, sync_folder
 
 __all__ = ["FILES", "SPEC", "Place", "is_release"]
 
@@ -36,7 +36,8 @@ FILES = ("synthetic.csv", "synthetic.parquet", SPEC, "model.npz", "transcript.np
 EXTRAS = ("manifest.json", "attestation.json")
 """Files that may be added to a release later."""
 OURS = (*FILES, *EXTRAS, *(name + PART for name in FILES), JOURNAL, LOCK, RESERVE, "ledger.json")
-TEMPORARY = ".pointillist-"
+TEMPORARY, NEW = ".pointillist-", ".new"
+ATTEMPTS = 100
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Place:
         target = check_target(folder, force, inputs)
         target.parent.mkdir(parents=True, exist_ok=True)
         _sweep(target.parent)
-        work = target.with_name(f".{target.name}.new") if target.exists() and any(target.iterdir()) else target
+        work = _beside(target) if _names(target) else target
         _clear(work)
         made, lock = _locked_folder(target.parent)
         try:
@@ -73,10 +74,10 @@ class Place:
             try:
                 made.rename(work)
             except OSError:
-                raise _occupied(work) from None
+                raise _occupied(work, target) from None
         except BaseException:
-            lock.close()
             _remove(made)
+            lock.close()
             raise
         sync_folder(target.parent)
         return cls(target, work, lock)
@@ -85,16 +86,19 @@ class Place:
     def reopen(cls, folder: str | Path) -> Place:
         """The place of an interrupted run, if no other process has it."""
         target = Path(folder).resolve()
-        beside = target.with_name(f".{target.name}.new")
-        work = next((path for path in (beside, target) if (path / JOURNAL).is_file()), None)
+        if _is_ours(target.name) and (target / JOURNAL).is_file():
+            target = target.with_name(target.name.removeprefix(".").removesuffix(NEW))
+        places = (_beside(target), target)
+        work = next((path for path in places if (path / JOURNAL).is_file()), None)
         if work is None:
-            rule = "must be the folder of an interrupted run"
-            hint = "it is complete" if (target / SPEC).is_file() else "give the folder that synth named"
-            raise InputError("release", str(folder), rule, hint)
-        lock = (work / LOCK).open("ab")
-        if not _try_lock(lock):
-            lock.close()
+            raise _no_journal(folder, target)
+        lock = _lock(work / LOCK)
+        if lock is None:
             raise InputError("release", str(folder), "must not be in use by another run", "wait until that run ends")
+        if not (work / JOURNAL).is_file():  # that run has just ended
+            _unlink(work / LOCK)
+            lock.close()
+            raise _no_journal(folder, target)
         return cls(target, work, lock)
 
     def publish(self, write: Callable[[Path], None]) -> Path:
@@ -122,11 +126,19 @@ class Place:
         """Whether the release was written, though its place may not be in order yet."""
         return (self.work / SPEC).is_file()
 
+    @property
+    def finished(self) -> bool:
+        """Whether the release is at its target, and nothing is left to do."""
+        left = any((folder / JOURNAL).is_file() for folder in (self.work, self.target))
+        return (self.target / SPEC).is_file() and not left
+
     def finish(self) -> Path:
-        """Bring a complete release to its target, and remove what only the run needed."""
+        """Bring a complete release to its target, and remove what only the run needed: the journal last, so that
+        whatever stops this, it can be done again."""
         if self.work != self.target:
             self._change_places()
-        for name in (JOURNAL, "ledger.json", LOCK):
+        _clear(_beside(self.target))
+        for name in (RESERVE, "ledger.json", LOCK, JOURNAL):
             _unlink(self.target / name)
         sync_folder(self.target)
         self.close()
@@ -146,8 +158,8 @@ class Place:
 
     def abandon(self) -> None:
         """Leave the place as if it had never been claimed: for runs that have spent nothing."""
-        self.close()
         _remove(self.work)
+        self.close()
 
     def close(self) -> None:
         """Let go of the lock."""
@@ -166,22 +178,41 @@ def check_target(folder: str | Path, force: bool, inputs: Sequence[Path] = ()) -
     good = parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)
     rule = f"must be in a folder that can be written to (not {parent})"
     check(good, "out", str(folder), rule, "choose another folder")
-    longest = os.pathconf(parent, "PC_NAME_MAX") - len(".new") - 1
+    longest = os.pathconf(parent, "PC_NAME_MAX") - len(NEW) - 1
     rule = f"must have a name of at most {longest} bytes"
     check(len(os.fsencode(target.name)) <= longest, "out", str(folder)[:60], rule, "choose a shorter name")
+    rule = "must not have a name that runs use for themselves"
+    check(not _is_ours(target.name), "out", str(folder)[:60], rule, "choose another name")
+    if (_beside(target) / JOURNAL).is_file() and not is_blank(_beside(target) / JOURNAL):
+        raise _occupied(_beside(target), target)
     _clear(target)
     empty = target.is_dir() and not any(target.iterdir())
     if target.exists() and not empty:
-        if (target / LOCK).is_file():
-            raise _occupied(target)
-        check(force, "out", str(folder), "must not exist already", _hint(target))
+        if (target / LOCK).is_file() and (not (target / SPEC).is_file() or _is_held(target / LOCK)):
+            raise _occupied(target, target)
+        check(force, "out", str(folder), "must not exist already", _hint(target, target))
         rule = "must be a release with no other files in it to be replaced"
         check(is_release(target), "out", str(folder), rule, "choose another folder")
     return target
 
 
-def _hint(target: Path) -> str:
-    if (target / JOURNAL).is_file() and not (target / SPEC).is_file():
+def _beside(target: Path) -> Path:
+    """The folder in which the successor of a release is made."""
+    return target.with_name(f".{target.name}{NEW}")
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a name is one of those that runs give to folders of their own."""
+    return name.startswith(TEMPORARY) or (name.startswith(".") and name.endswith(NEW) and len(name) > len(NEW) + 1)
+
+
+def _no_journal(folder: str | Path, target: Path) -> InputError:
+    hint = "it is complete" if (target / SPEC).is_file() else "give the folder that synth named"
+    return InputError("release", str(folder), "must be the folder of an interrupted run", hint)
+
+
+def _hint(work: Path, target: Path) -> str:
+    if (work / JOURNAL).is_file() and (work != target or not (work / SPEC).is_file()):
         return f"it holds a run that was interrupted: finish it with `pointillist resume {target}`"
     return "choose another folder, or replace the release with --force"
 
@@ -202,19 +233,40 @@ def is_release(folder: Path) -> bool:
 
 def _locked_folder(parent: Path) -> tuple[Path, IO[bytes]]:
     """A new folder with a lock in it, under a name that nobody else uses."""
-    made = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=parent))
-    lock = (made / LOCK).open("xb")
-    _try_lock(lock)
-    return made, lock
+    for _ in range(ATTEMPTS):
+        made = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=parent))
+        lock = _lock(made / LOCK)
+        if lock is not None:
+            return made, lock  # else another run has swept it away before it was locked
+    raise PointillistError(f"no folder can be made in {parent}: other runs delete it; run again.")
 
 
-def _try_lock(lock: IO[bytes]) -> bool:
-    """Lock a file for this process, until it closes it or dies."""
+def _lock(path: Path) -> IO[bytes] | None:
+    """The lock of a folder, held until it is closed or the process dies; None if another process has it. A file that
+    was deleted while it was being locked is no lock."""
+    try:
+        lock = path.open("ab")
+    except FileNotFoundError:
+        return None
     try:
         fcntl.flock(lock.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+        if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
+            return lock
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except BaseException:
+        lock.close()
+        raise
+    lock.close()
+    return None
+
+
+def _is_held(path: Path) -> bool:
+    """Whether another process has the lock of a folder."""
+    lock = _lock(path)
+    if lock is not None:
+        lock.close()
+    return lock is None
 
 
 def _reserve(folder: Path, need: int) -> None:
@@ -231,31 +283,47 @@ def _reserve(folder: Path, need: int) -> None:
             raise InputError("out", str(folder.parent), rule, "free some space or choose another folder") from None
 
 
-def _occupied(work: Path) -> InputError:
-    if (work / LOCK).is_file():
-        with (work / LOCK).open("ab") as lock:
-            if not _try_lock(lock):
-                return InputError("out", str(work), "must not be in use by another run", "wait until that run ends")
-    return InputError("out", str(work), "must not exist already", _hint(work))
+def _occupied(work: Path, target: Path) -> InputError:
+    if (work / LOCK).is_file() and _is_held(work / LOCK):
+        return InputError("out", str(target), "must not be in use by another run", "wait until that run ends")
+    return InputError("out", str(work), "must not exist already", _hint(work, target))
 
 
 def _clear(folder: Path) -> None:
-    """Delete what a killed process left in a folder of ours, if it holds nothing that counts: no journal, and no
-    release but one that was replaced."""
-    replaced = folder.name.endswith(".new") and is_release(folder)
-    names = {path.name for path in folder.iterdir()} if folder.is_dir() and not folder.is_symlink() else set()
-    if LOCK not in names and not replaced:
+    """Delete what a killed process left in a folder of ours, if no other process uses it."""
+    if _is_ours(folder.name) and not _names(folder):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+    lock = _lock(folder / LOCK) if _is_left(folder) else None
+    if lock is None:
         return
-    if JOURNAL in names or not names <= set(OURS) or (SPEC in names and not replaced):
-        return
-    with (folder / LOCK).open("ab") as lock:
-        if _try_lock(lock):
+    with lock:
+        if _is_left(folder):  # still, now that nobody else can change it
             _remove(folder)
+
+
+def _is_left(folder: Path) -> bool:
+    """Whether a folder of ours holds nothing that counts: no journal that has begun, and no release but one that was
+    replaced."""
+    names = _names(folder)
+    if not names <= set(OURS) or (JOURNAL in names and not is_blank(folder / JOURNAL)):
+        return False
+    if SPEC in names:
+        return _is_ours(folder.name) and is_release(folder)
+    return LOCK in names
+
+
+def _names(folder: Path) -> set[str]:
+    """What is in a folder; nothing if it is none, or a link to one."""
+    try:
+        return set() if folder.is_symlink() else set(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
 
 
 def _sweep(parent: Path) -> None:
     """Delete folders that processes killed in the middle of a claim left behind."""
-    for folder in parent.glob(f"{TEMPORARY}*") if parent.is_dir() else ():
+    for folder in parent.glob(f"{TEMPORARY}????????"):
         _clear(folder)
 
 
@@ -278,6 +346,8 @@ def _exchange(first: Path, second: Path) -> None:
 
 def _keep_ledgers(target: Path, work: Path) -> None:
     """Copy the account of the release that is replaced, and of those before it: what was spent stays spent."""
+    if not is_release(target):
+        return  # it was taken away, or is not the one any more that was to be replaced
     spec = json.loads((target / SPEC).read_text(encoding="utf-8"))
     earlier: list[Any] = []
     if (target / REPLACED).is_file():
@@ -287,8 +357,10 @@ def _keep_ledgers(target: Path, work: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Delete our own files in a folder, and the folder if nothing else is in it."""
-    for name in OURS:
+    """Delete our own files in a folder, and the folder if nothing else is in it. What shows that it is ours goes last,
+    so that whatever stops this, the next run can do it again."""
+    last = (JOURNAL, SPEC, LOCK)
+    for name in (*(name for name in OURS if name not in last), *last):
         _unlink(folder / name)
     with contextlib.suppress(OSError):
         folder.rmdir()
