@@ -26,6 +26,7 @@ from pointillist.release import format1
 from pointillist.release.description import FORMAT, Description
 from pointillist.release.journal import NAME as JOURNAL
 from pointillist.release.place import PART, SPEC, Place
+from pointillist.release.safe import check_model, check_parquet, claimed_limit, load_arrays, model_bytes, rows_bytes
 from pointillist.release.transcript import log_arrays, log_of
 
 __all__ = ["Release", "draw_rows"]
@@ -141,14 +142,21 @@ class Release:
     @classmethod
     def _read(cls, folder: Path) -> Release:
         spec = json.loads((folder / SPEC).read_text(encoding="utf-8"))
-        model, transcript = _load_arrays(folder / MODEL), _load_arrays(folder / TRANSCRIPT)
         written = spec["format"]
         if written not in (1, FORMAT):
             raise InputError("release: format", written, f"must be 1 or {FORMAT}", "update pointillist")
-        entries = format1.upgraded(spec, format1.family_of(spec, model)) if written == 1 else spec
+        if written == 1:
+            spec_family = format1.family_of(spec, load_arrays(folder / MODEL, claimed_limit(folder / MODEL)))
+            entries = format1.upgraded(spec, spec_family)
+        else:
+            entries = spec
         description = Description.from_dict(entries)
         schema = Schema.from_dict(description.schema)
         facts, domain = description.facts, schema.domain
+        model = load_arrays(folder / MODEL, model_bytes(description.family, domain, folder / MODEL))
+        check_model(description.family, domain, model)
+        transcript = load_arrays(folder / TRANSCRIPT, claimed_limit(folder / TRANSCRIPT))
+        check_parquet(folder / ROWS_PARQUET, rows_bytes(schema, description.rows))
         log = format1.log_of(transcript, spec, domain, facts) if written == 1 else log_of(transcript, domain, facts)
         log.start = dict(description.method.start)
         family = load_family(description.family, domain, model)
@@ -166,8 +174,3 @@ def draw_rows(family: Family[Any], params: Any, schema: Schema, rows: int, seed:
 
 def _save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     np.savez_compressed(path, **arrays)
-
-
-def _load_arrays(path: Path) -> dict[str, np.ndarray]:
-    with path.open("rb") as file, np.load(file) as arrays:  # np.load leaves a damaged file open
-        return {name: arrays[name] for name in arrays}
