@@ -17,7 +17,7 @@ LAYERS = [
     "updates", "starts", "algorithms", "release", "accounts", "job", "runs", "evaluation", "attestation", "auditing",
     "__init__", "leaving", "cli_account", "cli_attest", "cli_audit", "cli",
 ]  # fmt: skip
-HEAVY = ("opendp", "pyarrow", "pandas", "polars", "jax", "optax", "pysat", "matplotlib")
+HEAVY = ("opendp", "pyarrow", "pandas", "polars", "jax", "optax", "pysat", "matplotlib", "cryptography")
 
 
 def layer_of(path: Path) -> str:

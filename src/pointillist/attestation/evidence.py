@@ -1,0 +1,116 @@
+"""The parts of a release folder, each read when it is first asked for, within bounds."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pointillist.attestation.files import Folder, read_json
+from pointillist.attestation.findings import Failed, require
+from pointillist.checks import check
+from pointillist.data.domain import Domain
+from pointillist.data.schema import Schema
+from pointillist.families.saved import load_family
+from pointillist.framework import Family, Log
+from pointillist.queries.workload import Workload
+from pointillist.release import FORMAT, Description, format1
+from pointillist.release.folder import MODEL, SPEC, TRANSCRIPT
+from pointillist.release.transcript import log_of
+
+__all__ = ["Evidence"]
+
+MOST_COLUMNS = 10_000
+MOST_PAIRS = 30_000_000
+"""The most pairs of a code and an interval, or of two codes, that the queries of a release may need."""
+
+
+class Evidence:
+    """What a folder says, before anything of it is believed.
+
+    Args:
+        folder: the folder.
+    """
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """The content of the description."""
+        spec = read_json(self.folder.read(SPEC), SPEC)
+        require(isinstance(spec, dict), f"{SPEC} is not a description")
+        written = spec.get("format")
+        known = isinstance(written, int) and not isinstance(written, bool) and written in (1, FORMAT)
+        check(known, "release: format", written, f"must be 1 or {FORMAT}", "update pointillist")
+        return dict(spec)
+
+    @property
+    def first_format(self) -> bool:
+        """Whether the folder has the format of the first versions."""
+        return bool(self.spec["format"] == 1)
+
+    @cached_property
+    def about(self) -> Description:
+        """The description."""
+        spec = self.spec
+        entries = format1.upgraded(spec, format1.family_of(spec, self.model_arrays)) if self.first_format else spec
+        return Description.from_dict(entries)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns."""
+        columns = self.about.schema.get("column")
+        few = isinstance(columns, list) and len(columns) <= MOST_COLUMNS
+        require(few, f"the schema does not have 1 to {MOST_COLUMNS:,} columns")
+        return Schema.from_dict(self.about.schema)
+
+    @cached_property
+    def workload(self) -> Workload:
+        """The queries that were wanted."""
+        _require_small(self.about.workload.get("queries"), self.schema.domain)
+        return Workload.from_dict(self.about.workload, self.schema.domain)
+
+    @cached_property
+    def log(self) -> Log:
+        """The transcript."""
+        arrays, domain, facts = self.folder.arrays(TRANSCRIPT), self.schema.domain, self.about.facts
+        if self.first_format:
+            log = format1.log_of(arrays, self.spec, domain, facts)
+        else:
+            _require_small(json.loads(str(arrays["asked"])), domain)
+            log = log_of(arrays, domain, facts)
+        log.start = dict(self.about.method.start)
+        return log
+
+    @cached_property
+    def model_arrays(self) -> dict[str, np.ndarray]:
+        """The parameters of the model, as they are saved."""
+        return self.folder.arrays(MODEL)
+
+    @cached_property
+    def model(self) -> tuple[Family[Any], Any]:
+        """The family of the model, and its parameters."""
+        family = load_family(self.about.family, self.schema.domain, self.model_arrays)
+        return family, family.from_arrays(self.model_arrays)
+
+
+def _require_small(specs: Any, domain: Domain) -> None:
+    """Refuse queries whose sensitivity would take too long or too much memory to compute."""
+    require(isinstance(specs, list), "the queries are not a list")
+    pairs = 0.0
+    for spec in specs:
+        while isinstance(spec, Mapping) and "of" in spec:
+            spec = spec["of"]
+        if not isinstance(spec, Mapping):
+            raise Failed("the queries are not tables of entries")
+        names, bounds = spec.get("attributes"), spec.get("intervals")
+        if isinstance(names, list) and isinstance(bounds, list):
+            sizes = [domain.sizes[domain.index(name)] for name in names]
+            widths = [len(one) if isinstance(one, list) else math.inf for one in bounds]
+            pairs += sum(size * max(size, width) for size, width in zip(sizes, widths, strict=True))
+            require(pairs <= MOST_PAIRS, "the queries have too many intervals for their sensitivity to be recomputed")

@@ -1,0 +1,186 @@
+"""The replay: model and rows of a release follow from its transcript, without any private data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pointillist.algorithms import METHODS, Method, Public, Task
+from pointillist.attestation.evidence import Evidence
+from pointillist.attestation.findings import Failed, one_line, require
+from pointillist.attestation.ledger import COUNTED
+from pointillist.attestation.tables import read_parquet
+from pointillist.data.public import PublicTable
+from pointillist.data.table import Table
+from pointillist.errors import RunStopped
+from pointillist.framework import Algorithm, Log, Replay, run
+from pointillist.privacy.curator import Ask
+from pointillist.privacy.ledger import Entry
+from pointillist.privacy.scores import Pick, ScoreRule
+from pointillist.queries.base import Queries
+from pointillist.queries.candidates import Candidates, Grouping
+from pointillist.queries.measurement import Measurement
+from pointillist.release import draw_rows
+
+__all__ = ["check_model", "check_replay", "check_rows"]
+
+T = TypeVar("T")
+
+NEAR = 1e-6
+"""Parameters that are not the same bit for bit, but differ by no more than this, were made by other hardware or
+versions."""
+
+MOST_ASKED = 10_000_000
+"""The largest query, in cells, by which a model is tried."""
+
+
+class Checked(Replay):
+    """Plays a transcript back and compares what the method asks for with what the ledger says was paid.
+
+    Args:
+        log: the transcript.
+        charges: the charges of its rounds.
+    """
+
+    def __init__(self, log: Log, charges: Sequence[Entry]) -> None:
+        super().__init__(log)
+        self._relation = log.facts.relation
+        self._charges: Iterator[Entry] = iter(charges)
+
+    def select(
+        self,
+        candidates: Candidates,
+        estimate: np.ndarray,
+        rule: ScoreRule,
+        rho: float,
+        picks: int,
+        taken: Collection[Queries] | None,
+    ) -> tuple[Pick, ...]:
+        """The picks of the next selection, which must be candidates that were paid for at the rule's sensitivity."""
+        found = _next(lambda: super(Checked, self).select(candidates, estimate, rule, rho, picks, taken))
+        require(len(found) == picks, f"the method selects {picks:,} candidates, the transcript has {len(found):,}")
+        wanted = max(1, rule.sensitivity(candidates, self._relation))
+        for pick in found:
+            require(candidates.find(pick.queries) is not None, "the transcript picks what was no candidate")
+            entry = _next(lambda: next(self._charges))
+            require(entry.rho <= rho, f"a selection for rho = {rho!r} was charged {entry.rho!r}")
+            reason = f"a score can change by {wanted:,}, but the selection was charged for {entry.sensitivity:g}"
+            require(entry.sensitivity >= wanted, reason)
+        return found
+
+    def measure(self, asked: Sequence[Ask]) -> tuple[Measurement, ...]:
+        """The next measurements, which must be of the queries that the method asks for."""
+        found = _next(lambda: super(Checked, self).measure(asked))
+        same = [one.queries for one in found] == [one.queries for one in asked]
+        require(same, "the transcript measures other queries than the method asks for")
+        for ask in asked:
+            entry = _next(lambda: next(self._charges))
+            require(entry.rho <= ask.rho, f"a measurement for rho = {ask.rho!r} was charged {entry.rho!r}")
+        return found
+
+
+def _next(get: Callable[[], T]) -> T:
+    try:
+        return get()
+    except StopIteration:
+        raise Failed("the transcript ends before the method does") from None
+
+
+def check_model(evidence: Evidence) -> str:
+    """The model can be read, and answers a query with finite numbers."""
+    family, params = evidence.model
+    finite = all(np.isfinite(array).all() for array in evidence.model_arrays.values() if array.dtype.kind == "f")
+    require(finite, "the model has numbers that are not finite")
+    smallest = min(evidence.workload.queries, key=lambda queries: queries.size)
+    cells = evidence.schema.domain.cells_of(smallest.scope)
+    if max(cells, smallest.size) <= MOST_ASKED:
+        answers = family.answers(params, [smallest])
+        good = answers.shape == (smallest.size,) and bool(np.isfinite(answers).all())
+        require(good, "the model does not answer the queries of the workload")
+    return f"{evidence.about.family['kind']}, read and asked"
+
+
+def _algorithm(evidence: Evidence, public: Any) -> Algorithm[Any]:
+    """The method of a release, as it was."""
+    used = evidence.about.method
+    if used.name not in METHODS:
+        raise Failed(f"the method {one_line(used.name)[:60]!r} is not one of this version")
+    method = METHODS[used.name]
+    task = Task(evidence.workload, Grouping(used.grouping), _public(evidence, method, public))
+    require(task.grouping in method.groupings, "the method does not have the grouping of the release")
+    algorithm = method.algorithm(task, method.configure(used.settings))
+    family = json.loads(json.dumps(algorithm.family.to_dict()))
+    require(family == evidence.about.family, "the method makes another kind of model than the release has")
+    return algorithm
+
+
+def _public(evidence: Evidence, method: Method, public: Any) -> PublicTable | None:
+    """The public table, which must be the one that the release was made with."""
+    used = evidence.about.public
+    if used is None:
+        require(method.public is not Public.NEEDED, "the method needs a public table, but the release names none")
+        return None
+    require(public is not None, "the release was made with a public table: give it with --public FILE")
+    table = PublicTable.encode(public, evidence.schema)
+    require(table.digest == used.sha256, "the public table that was given is not the one of the release")
+    return table
+
+
+def check_replay(evidence: Evidence, public: Any = None) -> str:
+    """Run the method on the transcript, and compare the parameters of the model."""
+    about, log = evidence.about, evidence.log
+    algorithm = _algorithm(evidence, public)
+    charges = [entry for entry in about.privacy.ledger if entry.label != COUNTED]
+    try:
+        params, again = run(algorithm, Checked(log, charges), about.seed)
+    except RunStopped as stop:
+        if isinstance(stop.__cause__, KeyboardInterrupt):
+            raise stop.__cause__ from None
+        raise Failed(f"the replay stopped: {stop.reason}") from None
+    require(len(again.rounds) == len(log.rounds), "the transcript goes on after the method has ended")
+    same_picks = all(one.picks == two.picks for one, two in zip(again.rounds, log.rounds, strict=True))
+    require(same_picks, "the method draws other queries than the transcript has")
+    return _compared(algorithm.family.to_arrays(params), evidence.model_arrays)
+
+
+def _compared(made: dict[str, np.ndarray], saved: dict[str, np.ndarray]) -> str:
+    shapes = ({name: array.shape for name, array in arrays.items()} for arrays in (made, saved))
+    require(next(shapes) == next(shapes), "the replay gives a model of another shape")
+    if all(np.array_equal(made[name], saved[name]) for name in made):
+        return "the model follows from the transcript, bit for bit"
+    gap = max(float(np.max(np.abs(made[k].astype(float) - saved[k].astype(float)), initial=0.0)) for k in made)
+    reason = f"the replay gives another model (parameters differ by up to {gap:.3g})"
+    require(
+        gap <= NEAR, f"{reason}; a machine or a version other than the release's can be the cause, or a changed file"
+    )
+    return f"the model follows from the transcript, to within {gap:.2g} (not bit for bit)"
+
+
+def check_rows(evidence: Evidence) -> str:
+    """Draw the rows from the model again, and compare every cell."""
+    family, params = evidence.model
+    about, schema = evidence.about, evidence.schema
+    drawn = draw_rows(family, params, schema, about.rows, about.seed)
+    arrow = read_parquet(evidence)
+    found = Table.encode(arrow, schema)
+    for column, first, second in zip(schema.columns, drawn.codes, found.codes, strict=True):
+        if not np.array_equal(first, second):
+            row = int(np.flatnonzero(first != second)[0]) + 1
+            raise Failed(f"row {row:,}, column {one_line(column.name)[:60]!r}, was not drawn from the model")
+    decoded = drawn.to_arrow(about.seed)
+    for name in decoded.column_names:
+        one, two = (_decoded(table.column(name)) for table in (decoded, arrow))
+        require(bool(one.equals(two.cast(one.type))), f"column {one_line(name)[:60]!r} has other numbers in its bins")
+    return f"{about.rows:,} rows follow from the model and the seed"
+
+
+def _decoded(column: Any) -> Any:
+    """A column without a dictionary."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    plain = pc.cast(column, column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    return plain.combine_chunks()
