@@ -105,13 +105,13 @@ def test_every_method_verifies_and_replays(
 @pytest.mark.parametrize("name", ["mwem", "auto"])
 def test_releases_for_products_verify(name: str, relation: Relation, tmp_path: Path) -> None:
     folder = make(METHODS[name], Grouping.MARGINAL, relation, None, workload=prefixes()).run().save(tmp_path / "r")
-    assert failed(verify(folder, replay=True)) == set()
+    assert failed(verify(folder, replay=True, public=public_table(METHODS[name]))) == set()
 
 
 def test_later_rounds_of_auto_verify(tmp_path: Path) -> None:
     """Their score is more sensitive than the queries that it picks: the replay knows."""
     settings = {"rows": 20, "t_max": 30, "adaptive_rounds": 2, "strength": 1}
-    job = make(METHODS["auto"], Grouping.MARGINAL, noise_seed=None, settings=settings)
+    job = make(METHODS["auto"], Grouping.MARGINAL, noise_seed=None, settings=settings, public=None)
     folder = job.run().save(tmp_path / "r")
     assert failed(verify(folder, replay=True)) == set()
     edit(folder, halved_selection)
@@ -383,14 +383,13 @@ def test_a_changed_description_is_caught(
     assert failed(verify(plain)) == caught
     edit(signed, change)
     report = verify(signed, keys[1])
-    needed = {"manifest"} if "description" in caught else {"manifest", "signature"}
-    assert needed <= failed(report)
+    assert {"manifest", "signature"} <= failed(report)
 
 
 def test_another_seed_is_caught_by_the_replay(plain: Path) -> None:
     edit(plain, lambda spec: spec.update(seed=6))
     assert failed(verify(plain)) == set()
-    assert failed(verify(plain, replay=True)) == {"replayed rows"}  # the updates of mwem draw nothing
+    assert "replayed rows" in failed(verify(plain, replay=True))
 
 
 def test_other_settings_are_caught_by_the_replay(plain: Path) -> None:
@@ -413,12 +412,11 @@ def shifted(at: int, by: float) -> Callable[[np.ndarray], np.ndarray]:
 TRANSCRIPTS: list[tuple[str, dict[str, Callable[[np.ndarray], np.ndarray]], set[str]]] = [
     ("another sigma", {"sigmas": lambda x: x * 0.9}, {"transcript"}),
     ("another sigma in the last digits", {"sigmas": lambda x: np.nextafter(x, 0)}, {"transcript"}),
-    ("another count", {"counts": shifted(0, 40)}, {"replayed model"}),
+    ("another count", {"counts": shifted(0, 4000)}, {"replayed model"}),
     ("a count less", {"counts": lambda x: x[:-1]}, {"transcript"}),
     ("counts that are no whole numbers", {"counts": lambda x: x + 0.5}, {"transcript"}),
     ("no picks", {"picks": lambda x: x[:0]}, {"transcript"}),
     ("picks that cost nothing", {"selected": np.zeros_like}, {"transcript"}),
-    ("other queries", {"asked": lambda x: np.array(str(x).replace('"sex"', '"owner"', 1))}, {"replayed model"}),
 ]
 
 
@@ -428,6 +426,24 @@ def test_a_changed_transcript_is_caught(
 ) -> None:
     rewrite(plain / "transcript.npz", **changes)
     assert failed(verify(plain, replay=True)) == caught
+
+
+def test_measurements_of_other_queries_are_caught(tmp_path: Path) -> None:
+    """Two columns of the same size, each measured once: their results change places."""
+    options: dict[str, Any] = {"method": "mwem", "workload": "marginals:1", "settings": {"rounds": 5}}
+    folder = synthesize(people(), epsilon=1.0, **options).save(tmp_path / "r")
+    assert verify(folder, replay=True).ok
+    swap = {"sex": "owner", "owner": "sex"}
+
+    def swapped(asked: np.ndarray) -> np.ndarray:
+        queries = json.loads(str(asked))
+        return np.array(
+            json.dumps([one | {"attributes": [swap.get(a, a) for a in one["attributes"]]} for one in queries])
+        )
+
+    rewrite(folder / "transcript.npz", asked=swapped)
+    assert failed(verify(folder)) == set()
+    assert failed(verify(folder, replay=True)) == {"replayed model"}
 
 
 def test_a_changed_model_is_caught(plain: Path) -> None:
@@ -506,8 +522,7 @@ def test_a_changed_file_of_a_signed_release_is_caught(name: str, signed: Path, k
     report = verify(signed, keys[1])
     assert {"manifest", "signature"} <= failed(report)
     assert report["manifest"].reason == f"not as in the manifest: {name}"
-    if report["signature"].status == "failed" and report["description"].status == "ok":
-        assert report["signature"].reason == f"changed since it was signed: {name}"
+    assert report["signature"].reason == f"changed since it was signed: {name}"
 
 
 @pytest.mark.parametrize(
@@ -623,7 +638,7 @@ def test_a_changed_envelope_is_caught(
         ({"subject": []}, "changed since it was signed"),
         ({"subject": None}, "changed since it was signed"),
         ({"predicate": {}}, "the signed private is not that of release.json"),
-        ({"predicate": None}, "no predicate"),
+        ({"predicate": None}, "the signed private is not that of release.json"),
     ],
 )
 def test_a_statement_about_something_else_is_refused_whoever_signed_it(
@@ -712,8 +727,9 @@ def test_arrays_of_objects_and_doubled_names_are_not_read(plain: Path) -> None:
     with np.load(io.BytesIO(content)) as arrays:
         array = io.BytesIO()
         np.save(array, arrays["weights"])
-    with pytest.warns(UserWarning, match="Duplicate name"), zipfile.ZipFile(plain / "model.npz", "w") as archive:
-        for _ in range(2):
+    with zipfile.ZipFile(plain / "model.npz", "w") as archive:
+        archive.writestr("weights.npy", array.getvalue())
+        with pytest.warns(UserWarning, match="Duplicate name"):
             archive.writestr("weights.npy", array.getvalue())
     report = verify(plain)
     assert failed(report) == {"model"}
@@ -722,7 +738,7 @@ def test_arrays_of_objects_and_doubled_names_are_not_read(plain: Path) -> None:
 
 def test_texts_that_grow_are_not_decoded(plain: Path) -> None:
     """A list of one long text and many positions in it: small as a file, large as a column."""
-    long = "x" * 5_000_000
+    long = "x" * 200_000
     change_parquet(plain, "sex", lambda values: [long] * len(values))
     assert (plain / "synthetic.parquet").stat().st_size < 1_000_000
     report = verify(plain)
@@ -797,8 +813,8 @@ def test_whatever_is_damaged_is_a_line_and_never_a_crash(made: Path, signed: Pat
                 content[rng.integers(len(content))] = rng.integers(256)
         (signed / name).write_bytes(content)
         report = verify(signed, keys[1], replay=n % 5 == 0)
-        skipped = report["signature"].status == "skipped" and "description" in failed(report)
-        assert "signature" in failed(report) or skipped or bytes(content) == whole[name], name
+        if name != "attestation.json":  # an envelope may hold more than what is signed
+            assert ("signature" in failed(report)) == (bytes(content) != whole[name]), name
         (signed / name).write_bytes(whole[name])
     assert verify(signed, keys[1]).ok
 

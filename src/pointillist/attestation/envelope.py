@@ -19,7 +19,20 @@ from pointillist.release import Description
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-__all__ = ["PAYLOAD_TYPE", "PREDICATE_TYPE", "manifest_of", "opened", "pae", "predicate_of", "sealed", "statement_of"]
+__all__ = [
+    "PAYLOAD_TYPE",
+    "PREDICATE_TYPE",
+    "check_predicate",
+    "check_subjects",
+    "digests_of",
+    "manifest_of",
+    "opened",
+    "pae",
+    "predicate_of",
+    "sealed",
+    "statement_of",
+    "subjects_of",
+]
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -140,22 +153,23 @@ def digests_of(folder: Folder, names: tuple[str, ...]) -> Digests:
     return {name: folder.digest(name) for name in names}
 
 
-def check_statement(statement: dict[str, Any], digests: Digests, about: Description) -> None:
-    """Compare a signed statement with the files and the description of a release."""
+def check_subjects(statement: dict[str, Any], digests: Digests) -> None:
+    """Compare the files that a statement is about with those of a folder."""
     require(statement.get("_type") == STATEMENT_TYPE, "the payload is not an in-toto statement of version 1")
     require(statement.get("predicateType") == PREDICATE_TYPE, "the statement is not about the privacy of a release")
-    signed = statement.get("subject")
-    wanted = statement_of(digests, {})["subject"]
-    if signed != wanted:
-        named = {one.get("name") for one in signed if isinstance(one, dict)} if isinstance(signed, list) else set()
-        changed = [one["name"] for one in wanted if not isinstance(signed, list) or one not in signed]
-        missing = f"signed but not here: {', '.join(sorted(map(str, named - set(digests))))}"
-        raise Failed(f"changed since it was signed: {', '.join(changed)}" if changed else missing)
-    predicate = predicate_of(about)
+    signed, wanted = statement.get("subject"), statement_of(digests, {})["subject"]
+    listed = signed if isinstance(signed, list) else []
+    changed = [one["name"] for one in wanted if one not in listed]
+    require(not changed, f"changed since it was signed: {', '.join(changed)}")
+    require(listed == wanted, "more files were signed than a release has")
+
+
+def check_predicate(statement: dict[str, Any], about: Description) -> None:
+    """Compare the privacy facts of a statement with those of a description."""
     given = statement.get("predicate")
-    require(isinstance(given, dict), "the statement has no predicate")
-    for name, value in predicate.items():
-        same = isinstance(given, dict) and canonical(given.get(name)) == canonical(value)
+    facts = given if isinstance(given, dict) else {}
+    for name, value in predicate_of(about).items():
+        same = name in facts and canonical(facts[name]) == canonical(value)
         require(same, f"the signed {name} is not that of release.json")
 
 

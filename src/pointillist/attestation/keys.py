@@ -106,8 +106,9 @@ def public_key(path: str | Path) -> Ed25519PublicKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
+    content = _read(path, "public_key")
     try:
-        key = load_pem_public_key(_read(path, "public_key"))
+        key = load_pem_public_key(content)
     except (ValueError, UnsupportedAlgorithm):
         rule = "must be a public key in PEM form"
         raise InputError("public_key", str(path), rule, "give the .pub file of the signer") from None

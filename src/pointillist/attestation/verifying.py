@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from pointillist.attestation import ledger
-from pointillist.attestation.envelope import check_statement, digests_of, manifest_of, opened, subjects_of
+from pointillist.attestation.envelope import (
+    check_predicate,
+    check_subjects,
+    digests_of,
+    manifest_of,
+    opened,
+    subjects_of,
+)
 from pointillist.attestation.evidence import Evidence
 from pointillist.attestation.files import ATTESTATION, MANIFEST, MOST_SIGNED_JSON, RELEASE_FILES, Folder
 from pointillist.attestation.findings import Failed, Skipped, one_line, require
@@ -98,7 +105,8 @@ def _signed(evidence: Evidence, key: str | Path | None) -> Plan:
             raise Skipped("the release is not signed")
         require_cryptography()
         statement, signer = opened(folder.read(ATTESTATION, MOST_SIGNED_JSON), given)
-        check_statement(statement, subjects_of(folder, RELEASE_FILES), evidence.about)
+        check_subjects(statement, subjects_of(folder, RELEASE_FILES))
+        check_predicate(statement, evidence.about)
         who = "" if given else "; to know who signed, give the signer's key with --public-key"
         return f"files and privacy facts are as signed by the key {signer}{who}"
 
@@ -106,7 +114,7 @@ def _signed(evidence: Evidence, key: str | Path | None) -> Plan:
         ("files", lambda: _check_files(folder), ()),
         ("manifest", lambda: _check_manifest(folder), ()),
         ("description", lambda: _check_description(evidence), ()),
-        ("signature", signature, ("description",)),
+        ("signature", signature, ()),
     ]
 
 
