@@ -415,7 +415,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     ),
     (
         ("synth", "people.csv", "--epsilon", "1e-4", "--group", "query", "--rounds", "5000000", "--set", "repeat=true"),
-        "rounds must leave each measurement a noise below 100 rows (it would be 12,426,647), got 5000000; "
+        "rounds must leave each measurement a noise below 100 rows (it would be 12,426,648), got 5000000; "
         "use fewer rounds or a larger epsilon.",
     ),
     ((*SYNTH, "--method", "mwme"), "method must be one of the methods, got 'mwme'; did you mean 'mwem'."),

@@ -22,6 +22,7 @@ from pointillist.algorithms import METHODS, get_method
 from pointillist.algorithms.settings import describe
 from pointillist.checks import check
 from pointillist.cli_account import account_app
+from pointillist.cli_attest import keygen, sign, verify
 from pointillist.data import datasets
 from pointillist.data.draft import draft_schema
 from pointillist.data.public import PublicTable
@@ -46,6 +47,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(account_app, name="account")
+for command in (keygen, sign, verify):
+    app.command()(command)
 screen = Console(highlight=False, soft_wrap=True)
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
 logger = logging.getLogger("pointillist")

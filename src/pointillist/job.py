@@ -18,7 +18,7 @@ from pointillist.data.sources import Source, TableSource
 from pointillist.data.table import Table
 from pointillist.errors import PointillistError, RunStopped, Shown, is_near
 from pointillist.framework import Algorithm, Log, run
-from pointillist.privacy.account import ledger_for
+from pointillist.privacy.account import ledger_for, require_effect
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.curator import MOST_ROWS, Curator, Door, planned
 from pointillist.privacy.facts import Facts, Phase
@@ -163,6 +163,7 @@ class Job:
     def check_plan(self) -> None:
         """Refuse more rounds than there are candidates or than the budget can serve, before anything is spent."""
         picked, phases, rounds = 0, self.plan, self.rounds
+        require_effect(self.curator.ledger.budget, self.facts, phases)
         rows = MOST_ROWS if self.curator.public_rows is None else self.curator.public_rows
         for phase in phases:
             if phase.candidates is not None:

@@ -19,7 +19,8 @@ from pointillist.families.saved import load_family
 from pointillist.framework import Family, Log
 from pointillist.queries.workload import Workload
 from pointillist.release import FORMAT, Description, format1
-from pointillist.release.folder import MODEL, SPEC, TRANSCRIPT
+from pointillist.release.folder import MODEL, TRANSCRIPT
+from pointillist.release.place import SPEC
 from pointillist.release.transcript import log_of
 
 __all__ = ["Evidence"]

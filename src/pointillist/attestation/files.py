@@ -21,12 +21,15 @@ import numpy as np
 from pointillist.attestation.findings import Failed, one_line, require
 from pointillist.checks import check
 from pointillist.queries.workload import show_bytes
-from pointillist.release.folder import MODEL, ROWS_CSV, ROWS_PARQUET, SPEC, TRANSCRIPT
+from pointillist.release.folder import MODEL, ROWS_CSV, ROWS_PARQUET, TRANSCRIPT
+from pointillist.release.place import REPLACED, SPEC
 
-__all__ = ["ATTESTATION", "MANIFEST", "RELEASE_FILES", "Folder", "canonical", "read_json"]
+__all__ = ["ATTESTATION", "MANIFEST", "OPTIONAL_FILES", "RELEASE_FILES", "Folder", "canonical", "read_json"]
 
 RELEASE_FILES = tuple(sorted((MODEL, ROWS_CSV, ROWS_PARQUET, SPEC, TRANSCRIPT)))
 """What a release consists of."""
+OPTIONAL_FILES = (REPLACED,)
+"""What a release may have besides."""
 
 MANIFEST, ATTESTATION = "manifest.json", "attestation.json"
 

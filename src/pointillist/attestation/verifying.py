@@ -17,7 +17,7 @@ from pointillist.attestation.envelope import (
     subjects_of,
 )
 from pointillist.attestation.evidence import Evidence
-from pointillist.attestation.files import ATTESTATION, MANIFEST, MOST_SIGNED_JSON, RELEASE_FILES, Folder
+from pointillist.attestation.files import ATTESTATION, MANIFEST, MOST_SIGNED_JSON, OPTIONAL_FILES, RELEASE_FILES, Folder
 from pointillist.attestation.findings import Failed, Skipped, one_line, require
 from pointillist.attestation.keys import public_key, require_cryptography
 from pointillist.attestation.replaying import check_model, check_replay, check_rows
@@ -179,10 +179,10 @@ def _check_files(folder: Folder) -> str:
     names = folder.names()
     missing = [name for name in RELEASE_FILES if name not in names]
     require(not missing, f"missing: {', '.join(missing)}")
-    for name in (*RELEASE_FILES, MANIFEST, ATTESTATION):
+    for name in (*RELEASE_FILES, *OPTIONAL_FILES, MANIFEST, ATTESTATION):
         if name in names:
             folder.plain(name)
-    unknown = [name for name in names if name not in (*RELEASE_FILES, MANIFEST, ATTESTATION)]
+    unknown = [name for name in names if name not in (*RELEASE_FILES, *OPTIONAL_FILES, MANIFEST, ATTESTATION)]
     shown = ", ".join(one_line(name)[:60] for name in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
     require(not unknown, f"{len(unknown):,} not part of a release: {shown}")
     return f"the {len(RELEASE_FILES)} files of a release, and nothing unknown"

@@ -27,7 +27,7 @@ from pointillist.errors import InputError, PointillistError
 from pointillist.release.journal import NAME as JOURNAL
 from pointillist.release.journal import is_blank, sync_folder
 
-__all__ = ["FILES", "SPEC", "Place", "is_release"]
+__all__ = ["FILES", "REPLACED", "SPEC", "Place", "check_target", "is_release"]
 
 SPEC = "release.json"
 LOCK, RESERVE, REPLACED, PART = "lock", "reserve", "replaced.json", ".part"
