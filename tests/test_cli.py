@@ -409,13 +409,13 @@ BAD: list[tuple[tuple[str, ...], str]] = [
         "use fewer rounds or picks, or group by query.",
     ),
     (
-        (*SYNTH, "--rounds", "5000000", "--set", "repeat=true"),
-        "rounds must leave each measurement a noise below 100 rows (it would be 15,688), got 5000000; "
+        (*SYNTH, "--rounds", "100000", "--set", "repeat=true"),
+        "rounds must leave each measurement a noise below 100 rows (it would be 2,219), got 100000; "
         "use fewer rounds or a larger epsilon.",
     ),
     (
-        ("synth", "people.csv", "--epsilon", "1e-4", "--group", "query", "--rounds", "5000000", "--set", "repeat=true"),
-        "rounds must leave each measurement a noise below 100 rows (it would be 12,426,648), got 5000000; "
+        ("synth", "people.csv", "--epsilon", "1e-4", "--group", "query", "--rounds", "100000", "--set", "repeat=true"),
+        "rounds must leave each measurement a noise below 100 rows (it would be 1,757,393), got 100000; "
         "use fewer rounds or a larger epsilon.",
     ),
     ((*SYNTH, "--method", "mwme"), "method must be one of the methods, got 'mwme'; did you mean 'mwem'."),
