@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from pointillist import (
     synthesize,
 )
 from pointillist.privacy.ledger import Entry
+from pointillist.release import place as place_module
 from pointillist.release.journal import Journal, read_journal
 from pointillist.release.place import FILES, Place
 from pointillist.runs import journal_of, run_into
@@ -365,3 +367,38 @@ def test_a_lock_on_a_deleted_file_is_none(tmp_path: Path, monkeypatch: pytest.Mo
         Place.claim(tmp_path / "r")
     assert sorted(os.listdir(tmp_path / "r")) == ["lock", "reserve"]
     others[1].abandon()
+
+
+def test_the_ledger_of_a_replaced_release_is_kept_although_files_lie_in_it(town: Table, tmp_path: Path) -> None:
+    release = synthesize(town, **options("mwem"))
+    out = release.save(tmp_path / "r")
+    place = Place.claim(out, force=True)
+    Journal.create(place.work).close()
+    (out / "only_copy.txt").write_text("precious")
+    with pytest.raises(PointillistError, match="the new release is complete in"):
+        place.publish(release.write)
+    place.close()
+    (out / "only_copy.txt").unlink()
+    Place.reopen(out).finish()
+    assert len(json.loads((out / "replaced.json").read_text())) == 1
+
+
+def test_a_run_that_came_first_in_the_meantime_is_not_replaced(
+    town: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs find the place free; the other one claims it first."""
+    check, places = place_module.check_target, []
+
+    def slow(folder: Any, force: bool, inputs: Any = ()) -> Path:
+        found = check(folder, force, inputs)
+        if not places:
+            places.append(None)
+            places[0] = Place.claim(folder)
+        return found
+
+    monkeypatch.setattr(place_module, "check_target", slow)
+    for force in (False, True):
+        with pytest.raises(InputError, match="must not be in use by another run"):
+            Place.claim(tmp_path / "r", force)
+        assert os.listdir(tmp_path) == ["r"]
+    places[0].abandon()

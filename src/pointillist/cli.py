@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -9,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -62,6 +63,8 @@ PublicFile = Annotated[
 Out = Annotated[Path, typer.Option("--out", help="Folder of the release.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing release.")]
 WORKLOAD = "marginals:3"
+NO_THREAD = "can't start new thread"
+"""How Python says that there is no memory for a thread."""
 
 
 def main() -> None:
@@ -74,12 +77,19 @@ def main() -> None:
         try:
             app()
         except PointillistError as error:
-            notes.print(f"error: {error}", markup=False)
-            sys.exit(REFUSED)
-        except (OSError, MemoryError) as error:
-            reason = getattr(error, "strerror", None) or type(error).__name__
-            notes.print(f"error: the operating system refused ({reason}); free memory or disk space.", markup=False)
-            sys.exit(REFUSED)
+            _refuse(str(error))
+        except (OSError, MemoryError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and str(error) != NO_THREAD:
+                raise
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            _refuse(f"the operating system refused ({reason}); free memory or disk space.")
+
+
+def _refuse(text: str) -> NoReturn:
+    """Say why, in one line, and leave; also where nobody can hear it."""
+    with contextlib.suppress(OSError, MemoryError):
+        notes.print(f"error: {text}", markup=False)
+    sys.exit(REFUSED)
 
 
 @app.command()

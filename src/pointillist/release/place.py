@@ -66,7 +66,8 @@ class Place:
         target = check_target(folder, force, inputs)
         target.parent.mkdir(parents=True, exist_ok=True)
         _sweep(target.parent)
-        work = _beside(target) if _names(target) else target
+        # Only a release is replaced: a run that has come first in the meantime is none.
+        work = _beside(target) if force and is_release(target) else target
         _clear(work)
         made, lock = _locked_folder(target.parent)
         try:
@@ -346,8 +347,8 @@ def _exchange(first: Path, second: Path) -> None:
 
 def _keep_ledgers(target: Path, work: Path) -> None:
     """Copy the account of the release that is replaced, and of those before it: what was spent stays spent."""
-    if not is_release(target):
-        return  # it was taken away, or is not the one any more that was to be replaced
+    if not (target / SPEC).is_file():
+        return  # it was taken away
     spec = json.loads((target / SPEC).read_text(encoding="utf-8"))
     earlier: list[Any] = []
     if (target / REPLACED).is_file():
