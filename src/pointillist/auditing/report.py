@@ -1,0 +1,320 @@
+"""An audit: runs on made-up tables, what they prove, and the claim that it is compared with."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pointillist.algorithms import Public, get_method
+from pointillist.auditing.bounds import best_event, epsilon_by_account, judge
+from pointillist.auditing.parts import MEASUREMENT, SELECTION, WHOLE, Case
+from pointillist.auditing.runs import Batch, Laboratory, NoiseOf, cores, repeated
+from pointillist.auditing.tables import LEAST_ROWS, designs
+from pointillist.checks import at_least, between, check, one_of, positive, share, whole
+from pointillist.data.neighbours import Relation
+from pointillist.data.schema import Schema
+from pointillist.errors import InputError
+from pointillist.privacy.ledger import Ledger
+
+__all__ = ["Audit", "Finding", "audit"]
+
+AuditProgress = Callable[[str, int, int], None]
+"""Called with the name of a part, its runs done and its runs in all."""
+
+ROWS = 1_000
+LEAST_RUNS, MOST_RUNS, MOST_ROWS = 50, 10_000_000, 10_000_000
+PILOT = 0.2
+"""The share of the runs that choose an event; the others judge it."""
+SHARES = {MEASUREMENT: 2, SELECTION: 1, WHOLE: 3}
+"""How the time is divided among the parts."""
+SEARCH = 0.1
+"""At most about this share of a part's time goes into choosing the tables."""
+SIMULATED = 4
+"""Simulated runs for each pair of tables."""
+TIMED = 5
+"""Runs that are timed, and not used."""
+WAVES = 8
+"""The first runs take this fraction of the time; how long they really take says how many follow."""
+BATCH_SECONDS = 1.0
+"""About how long one batch of runs takes."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the runs of one part prove.
+
+    Attributes:
+        part: what was run.
+        runs: the number of runs on each of the two tables.
+        judged: how many of them judged the event that the others chose.
+        false_positives, true_positives: how often the event occurred among the judged runs on each table.
+        threshold: the event is that the log-likelihood ratio is above this.
+        balanced: whether the event was judged by its share of right decisions, or else by its two rates apart.
+        accounting: the account that the part is charged to.
+        claimed_rho: the rho that was charged.
+        rho: the lower bound on rho.
+        claimed_epsilon: the epsilon that the account states for what was charged, at the delta of the budget.
+        epsilon: the lower bound on epsilon.
+        claimed_mu, mu: sqrt(2 rho), for parts that only add Gaussian noise; else None.
+        repeated: whether runs repeat each other, as with a seed that was left in.
+        uncharged: the rho for which noise was drawn without a charge.
+        seconds: how long it took.
+    """
+
+    part: str
+    runs: int
+    judged: int
+    false_positives: int
+    true_positives: int
+    threshold: float
+    balanced: bool
+    accounting: str
+    claimed_rho: float
+    rho: float
+    claimed_epsilon: float
+    epsilon: float
+    claimed_mu: float | None
+    mu: float | None
+    repeated: bool
+    uncharged: float
+    seconds: float
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether the lower bound is above the claim."""
+        return self.rho > self.claimed_rho or self.epsilon > self.claimed_epsilon
+
+    @property
+    def violation(self) -> bool:
+        """Whether anything is wrong: a bound above the claim, noise that repeats itself, or a missing charge."""
+        return self.exceeded or self.repeated or self.uncharged > 0
+
+    @property
+    def reached(self) -> float:
+        """The bound as a share of the claim: in mu for Gaussian parts, else in epsilon."""
+        bound, claim = (self.epsilon, self.claimed_epsilon) if self.mu is None else (self.mu, self.claimed_mu or 0.0)
+        return bound / claim if claim else math.inf if bound else 0.0
+
+    @property
+    def verdict(self) -> str:
+        """The finding in a few words."""
+        words = [
+            (self.repeated, "runs repeat each other"),
+            (self.uncharged > 0, f"rho {self.uncharged:.4g} was not charged"),
+            (self.exceeded, "more than claimed"),
+        ]
+        return "; ".join(text for holds, text in words if holds) or "no violation found"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The finding as plain data; an infinite bound is null."""
+        more = {"reached": self.reached, "exceeded": self.exceeded, "violation": self.violation}
+        return {key: _finite(value) for key, value in (asdict(self) | more | {"verdict": self.verdict}).items()}
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The findings for all parts.
+
+    Attributes:
+        method: the name of the method.
+        relation: which tables are neighbours.
+        epsilon, delta: the budget.
+        rows: the number of rows of the made-up tables.
+        confidence: all bounds hold together with this probability.
+        findings: one for each part.
+        seconds: how long it took.
+    """
+
+    method: str
+    relation: str
+    epsilon: float
+    delta: float
+    rows: int
+    confidence: float
+    findings: tuple[Finding, ...]
+    seconds: float
+
+    @property
+    def violation(self) -> bool:
+        """Whether any part shows a violation."""
+        return any(finding.violation for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit as plain data."""
+        found = {key: value for key, value in vars(self).items() if key != "findings"}
+        return found | {"violation": self.violation, "findings": [one.to_dict() for one in self.findings]}
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How much is run, and how sure the result is."""
+
+    runs: int | None
+    seconds: float
+    chance: float
+    processes: int
+    progress: AuditProgress
+
+
+def audit(
+    schema: Schema,
+    *,
+    epsilon: float,
+    method: str,
+    delta: float | None = None,
+    relation: str = "replace",
+    workload: Any = "marginals:3",
+    group: str | None = None,
+    settings: dict[str, Any] | None = None,
+    rows: int = ROWS,
+    whole_run: bool = False,
+    runs: int | None = None,
+    seconds: float = 60.0,
+    confidence: float = 0.999,
+    processes: int | None = None,
+    progress: AuditProgress = lambda part, done, runs: None,
+    noise_of: NoiseOf | None = None,
+) -> Audit:
+    """Try to refute the promise of a run, on made-up tables that differ in one row.
+
+    Args:
+        schema: the columns. Only their numbers of values matter.
+        epsilon: the privacy loss that is promised.
+        method: the name of a method that needs no public table.
+        delta: the probability that the loss is larger; by default 1 / rows^2.
+        relation: ``"replace"`` or ``"add-remove"``.
+        workload: the queries to keep: a :class:`~pointillist.Workload` or a text such as ``"marginals:3"``.
+        group: ``"query"`` or ``"marginal"``.
+        settings: hyper-parameters of the method, by name.
+        rows: the number of rows of the made-up tables.
+        whole_run: audit the whole run, too, with all of its rounds.
+        runs: the number of runs on each of the two tables, for each part; by default what fits the time.
+        seconds: about how long all runs may take, if ``runs`` is not given.
+        confidence: the probability with which all bounds hold together.
+        processes: the number of parallel processes; by default the number of cores.
+        progress: called with the name of a part, its runs done and its runs in all.
+        noise_of: the noise of the run with a number, for tests of the audit itself; by default the job's own.
+    """
+    began = time.perf_counter()
+    options = {"epsilon": epsilon, "delta": delta, "relation": relation, "workload": workload, "group": group}
+    case = _case(schema, rows, method, options | {"settings": settings or {}})
+    if runs is not None:
+        runs = between("runs", whole("runs", runs), LEAST_RUNS, MOST_RUNS, "give for example 10000")
+    positive("seconds", seconds, 60)
+    share("confidence", confidence, 0.999)
+    processes = at_least("processes", whole("processes", cores() if processes is None else processes), 1)
+    pairs = designs(schema, case.relation, rows)
+    first = Laboratory(case, pairs[0], noise_of)
+    names = [name for name in first.parts() if whole_run or name != WHOLE]
+    rule, hint = "must select or measure in its first round for an audit of single steps", "add --whole"
+    check(len(names) > 0, "method", method, rule, hint)
+    total = sum(SHARES[name] for name in names)
+    findings = []
+    for name in names:
+        part_seconds = seconds * SHARES[name] / total
+        plan = _Plan(runs, part_seconds, (1 - confidence) / len(names), processes, progress)
+        labs = [replace(first, pair=pair) for pair in pairs]
+        findings.append(_finding(name, labs, plan))
+    delta = first.part(names[0]).ledger.budget.delta
+    spent = time.perf_counter() - began
+    return Audit(method, case.relation.value, epsilon, delta, rows, confidence, tuple(findings), spent)
+
+
+def _case(schema: Schema, rows: int, method: str, options: dict[str, Any]) -> Case:
+    """The checked case; :func:`pointillist.prepare` checks the rest."""
+    between("rows", whole("rows", rows), LEAST_ROWS, MOST_ROWS, "give for example 1000")
+    if get_method(method).public is Public.NEEDED:
+        rule = "must be a method that needs no public table for an audit"
+        raise InputError("method", method, rule, "audit mwem, pep, gem or auto, whose steps are the same")
+    relation = Relation(one_of("relation", str(options["relation"]), [one.value for one in Relation]))
+    delta = 1 / rows**2 if options["delta"] is None else options["delta"]
+    most = max(schema.domain.sizes)
+    rule, hint = "must have a column with more than one value for an audit", "add values to a column"
+    check(most > 1, "schema", most, rule, hint)
+    return Case(schema, rows, options | {"delta": delta, "relation": relation, "method": method})
+
+
+def _finding(name: str, labs: list[Laboratory], plan: _Plan) -> Finding:
+    """Choose the tables by simulation, make the runs, choose an event on some of them and judge it on the others."""
+    began = time.perf_counter()
+    plan.progress(name, 0, plan.runs or 0)
+    lab = _most_telling(name, labs, plan.seconds * SEARCH)
+    lab.batch(name, 0, 0, 1)  # loads what is loaded once
+    each = lab.batch(name, 0, 0, TIMED).seconds / TIMED
+    batches: list[Batch] = []
+    done, wave = 0, plan.runs or _affordable(plan, each, plan.seconds / WAVES)
+    started = time.perf_counter()
+    while wave:
+        goal = plan.runs or max(done + wave, _affordable(plan, each, plan.seconds))
+        size = int(np.clip(BATCH_SECONDS / each, 10, max(10, wave // plan.processes)))
+        for batch in lab.many(name, 2 * done, wave, size, plan.processes):
+            batches.append(batch)
+            plan.progress(name, sum(len(one.ratios) for one in batches) // 2, goal)
+        done += wave
+        spent = time.perf_counter() - started
+        each = spent * plan.processes / (2 * done)
+        left = plan.seconds - (time.perf_counter() - began)
+        # The time decides how long it goes on, never what was found.
+        wave = 0 if plan.runs or left < plan.seconds / WAVES / 2 else _affordable(plan, each, min(left, 2 * spent))
+    return _judged(name, lab.part(name).ledger, batches, plan.chance, time.perf_counter() - began)
+
+
+def _affordable(plan: _Plan, each: float, seconds: float) -> int:
+    """The number of runs on each table that fit some time, if one run takes ``each`` seconds."""
+    return int(np.clip(seconds * plan.processes / each / 2, LEAST_RUNS, MOST_RUNS))
+
+
+def _most_telling(name: str, labs: list[Laboratory], seconds: float) -> Laboratory:
+    """The pair of tables that a run tells most about. Slow runs leave no time to compare them all: then it is the best
+    of those that were tried."""
+    began = time.perf_counter()
+    best, most = labs[0], -1.0
+    for lab in labs:
+        found = lab.information(name, SIMULATED)
+        if found > most * (1 + 1e-9):
+            best, most = lab, found
+        if time.perf_counter() - began > seconds:
+            break
+    return best
+
+
+def _judged(name: str, ledger: Ledger, batches: list[Batch], chance: float, seconds: float) -> Finding:
+    first, second = (np.concatenate([b.ratios for b in batches if b.table == table]) for table in (0, 1))
+    runs = len(first)
+    pilot = max(1, int(PILOT * runs))
+    judged = runs - pilot
+    scales = [batch.scale for batch in batches]
+    gaussian = None not in scales
+    scale = min(one for one in scales if one is not None) if gaussian else None
+    event = best_event(first[:pilot], second[:pilot], judged, chance, ledger, scale)
+    hits = event.hits(first[pilot:], second[pilot:])
+    bound = judge(event, hits, judged, chance, ledger, scale)
+    spent = max(batch.spent for batch in batches)
+    return Finding(
+        part=name,
+        runs=runs,
+        judged=judged,
+        false_positives=hits[0],
+        true_positives=hits[1],
+        threshold=event.threshold,
+        balanced=event.balanced,
+        accounting=ledger.accounting,
+        claimed_rho=spent,
+        rho=bound.rho,
+        claimed_epsilon=epsilon_by_account(ledger, spent),
+        epsilon=bound.epsilon,
+        claimed_mu=math.sqrt(2 * spent) if gaussian else None,
+        mu=math.sqrt(2 * bound.rho) if gaussian else None,
+        repeated=repeated(batches),
+        uncharged=max(batch.uncharged for batch in batches),
+        seconds=seconds,
+    )
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,89 @@
+"""Made-up neighbouring tables on which one row can be seen as well as possible. No real data is used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pointillist.data.neighbours import Relation
+from pointillist.data.schema import Schema
+from pointillist.data.table import Table
+from pointillist.queries.base import Queries
+
+__all__ = ["LEAST_ROWS", "Neighbours", "designs"]
+
+LEAST_ROWS = 10
+"""A made-up table has at least this number of rows."""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Two tables that differ in one row, as distinct rows and how often each occurs.
+
+    Attributes:
+        schema: the columns.
+        rows: the distinct rows, one array of codes per column.
+        weights: how often each distinct row occurs in the first and in the second table.
+    """
+
+    schema: Schema
+    rows: tuple[np.ndarray, ...]
+    weights: tuple[np.ndarray, np.ndarray]
+    _counted: dict[Queries, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, repr=False)
+
+    def tables(self) -> tuple[Table, Table]:
+        """Both tables."""
+        first, second = (Table(self.schema, tuple(np.repeat(c, w) for c in self.rows)) for w in self.weights)
+        return first, second
+
+    def counts(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
+        """The true counts of some queries in both tables, by the definition of the queries."""
+        if queries not in self._counted:
+            held = queries.holds(self.rows).astype(np.int64)
+            self._counted[queries] = self.weights[0] @ held, self.weights[1] @ held
+        return self._counted[queries]
+
+
+def designs(schema: Schema, relation: Relation, rows: int) -> list[Neighbours]:
+    """Pairs of neighbours, each of which makes one row plain to see for some workloads.
+
+    Nearly all rows are equal, so that the model is wrong about every query. The row that changes has other values in
+    every column, so that every measurement moves by its whole sensitivity. The pairs differ in which scores of a
+    selection rise and which fall: a selection tells most if about half of them do each.
+
+    Args:
+        schema: the columns.
+        relation: which tables are neighbours.
+        rows: the number of rows of the larger table.
+    """
+    domain = schema.domain
+    d = len(domain)
+    low, high = np.zeros(d, np.int64), np.array(domain.sizes) - 1
+    found = []
+    for kept in dict.fromkeys((tuple(range(0, d, 2)), tuple(range(d)), tuple(range(d - 1)))):
+        inside = np.isin(np.arange(d), kept)
+        pair = np.where(inside, low, high), np.where(inside, high, low)
+        found.append(_neighbours(schema, relation, [(low, rows - 1)], *pair))
+    for size in sorted({1, 2, d // 4, d // 2} & set(range(1, d))):
+        third = np.where(np.arange(d) < size, low, high)
+        fewer = (rows - 3) // 2  # two rows less than the others together, so that no maximum is a tie
+        others = rows - 1 - fewer
+        base = [(low, fewer), (high, others // 2), (third, others - others // 2)]
+        found.append(_neighbours(schema, relation, base, low, high))
+    return found
+
+
+def _neighbours(
+    schema: Schema,
+    relation: Relation,
+    base: Sequence[tuple[np.ndarray, int]],
+    first: np.ndarray,
+    second: np.ndarray,
+) -> Neighbours:
+    """The base with the row ``first`` or ``second``; under add-remove without another row or with ``second``."""
+    rows = np.array([*(row for row, _ in base), first, second])
+    common = [times for _, times in base]
+    weights = np.array([*common, relation is Relation.REPLACE, 0]), np.array([*common, 0, 1])
+    return Neighbours(schema, tuple(rows.T), weights)
