@@ -18,6 +18,7 @@ from pointillist import InputError, Relation, Schema
 from pointillist.auditing import Audit, audit
 from pointillist.auditing.bounds import (
     Event,
+    Gaussian,
     best_event,
     epsilon_by_account,
     judge,
@@ -25,6 +26,7 @@ from pointillist.auditing.bounds import (
     rate_below,
     rho_of_advantage,
     rho_of_rates,
+    single_advantage,
 )
 from pointillist.auditing.parts import MEASUREMENT, SELECTION, WHOLE, Case
 from pointillist.auditing.runs import Laboratory, repeated
@@ -90,17 +92,17 @@ FINE = (False, False, False)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_real_code_raises_no_alarm(relation: str) -> None:
     found = audit(
-        SCHEMA, epsilon=2.0, delta=1e-6, relation=relation, whole_run=True, runs=400, confidence=SURE, **SMALL
+        SCHEMA, epsilon=2.0, delta=1e-6, relation=relation, whole_run=True, runs=200, confidence=SURE, **SMALL
     )
     assert verdicts(found) == {MEASUREMENT: FINE, SELECTION: FINE, WHOLE: FINE}
     assert not found.violation
     for one in found.findings:
         assert one.claimed_epsilon == pytest.approx(2.0)
-        assert one.judged == 320
+        assert one.judged == 160
 
 
 def test_noise_at_0_7_of_its_scale_is_found() -> None:
-    options = {"epsilon": 2.0, "runs": 4_000, "confidence": SURE}
+    options = {"epsilon": 4.0, "runs": 2_000}  # with seeded noise there is nothing that could fail by chance
     found = audit(SCHEMA, noise_of=too_quiet, **options, **SMALL)
     assert all(one.exceeded for one in found.findings)
     assert not audit(SCHEMA, noise_of=seeded, **options, **SMALL).violation
@@ -108,7 +110,7 @@ def test_noise_at_0_7_of_its_scale_is_found() -> None:
 
 def test_a_sensitivity_of_1_instead_of_sqrt_2_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Marginal, "sensitivity", lambda self, relation: Sensitivity.of_indicators(1))
-    found = audit(SCHEMA, epsilon=2.0, runs=4_000, confidence=SURE, noise_of=seeded, **SMALL)
+    found = audit(SCHEMA, epsilon=4.0, runs=2_500, noise_of=seeded, **SMALL)
     assert verdicts(found)[MEASUREMENT] == (True, False, False)
     assert verdicts(found)[SELECTION] == FINE
 
@@ -121,7 +123,7 @@ def test_a_pick_that_is_not_charged_is_found(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(Ledger, "charge", forgetful)
     options = SMALL | {"settings": {"rounds": 2, "alpha": 0.8}}
-    found = audit(SCHEMA, epsilon=3.0, runs=1_200, confidence=SURE, whole_run=True, noise_of=seeded, **options)
+    found = audit(SCHEMA, epsilon=4.0, runs=500, whole_run=True, noise_of=seeded, **options)
     assert verdicts(found) == {MEASUREMENT: FINE, SELECTION: (True, False, True), WHOLE: (True, False, True)}
     assert "was not charged" in found.findings[1].verdict
 
@@ -155,7 +157,7 @@ def test_a_selection_without_any_choice_does_not_count_as_repeated() -> None:
 def test_the_statistic_is_a_log_likelihood_ratio(relation: str) -> None:
     """Under the first table E exp(ratio) = 1, and under the second E exp(-ratio) = 1, over whole runs."""
     lab = laboratory(relation)
-    batches = list(lab.many(WHOLE, 0, 400, 400, 1))
+    batches = list(lab.many(WHOLE, 0, 250, 250, 1))
     for batch in batches:
         values = np.exp(batch.ratios if batch.table == 0 else -batch.ratios)
         error = values.std() / math.sqrt(len(values))
@@ -215,8 +217,24 @@ def test_no_rates_of_a_gaussian_refute_its_own_cost(mu: float) -> None:
     assert max(found) <= mu**2 / 2 * (1 + 1e-9)
     assert max(found) > 0.6 * mu**2 / 2
     advantage = 2 * stats.norm.cdf(mu / 2) - 1
-    assert rho_of_advantage(advantage, 100.0) == pytest.approx(mu**2 / 2, rel=1e-3)
+    assert rho_of_advantage(advantage, 100.0) == pytest.approx(mu**2 / 2, rel=2e-3)
     assert rho_of_advantage(advantage, 100.0) <= mu**2 / 2
+
+
+@pytest.mark.parametrize("changed", [1, 2])
+@pytest.mark.parametrize("scale", [0.3, 0.7, 1.8, 6.0])
+def test_the_advantage_of_a_single_measurement_is_exact(scale: float, changed: int) -> None:
+    """Against all pairs of noises on a grid; and the bound on rho is its inverse."""
+    grid = np.arange(-80, 81)
+    shares = np.exp(-(grid**2) / (2 * scale**2))
+    shares /= shares.sum()
+    for _ in range(changed - 1):
+        shares = np.convolve(shares, shares)
+    padded = np.pad(shares, changed)
+    distance = np.abs(padded[changed:] - padded[:-changed]).sum() / 2
+    assert single_advantage(scale, changed) == pytest.approx(distance)
+    assert Gaussian(scale, changed).rho(distance) == pytest.approx(changed / (2 * scale**2), rel=1e-6)
+    assert Gaussian(scale).rho(distance) <= changed / (2 * scale**2)  # the bound for any number of measurements
 
 
 @pytest.mark.parametrize("s", [0.5, 2.0, 10.0])
@@ -244,20 +262,20 @@ def test_the_account_states_the_epsilon_of_its_budget(least_scale: float | None)
 
 
 def test_bounds_are_wrong_no_more_often_than_they_say() -> None:
-    """Audits of an exact Gaussian mechanism with an error chance of 1 in 10: few of 400 exceed the truth."""
+    """Audits of an exact Gaussian mechanism with an error chance of 1 in 10: few of 120 exceed the truth."""
     rng = np.random.default_rng(8)
     mu, runs, chance = 0.8, 500, 0.1
-    ledger = Ledger(Budget(4.0, 1e-6))
+    ledger, noise = Ledger(Budget(4.0, 1e-6)), Gaussian(100.0)
     wrong = {True: 0, False: 0, None: 0}
-    for _ in range(400):
+    for _ in range(120):
         first, second = (mu * (rng.standard_normal(runs) * 1.0 + sign * mu / 2) for sign in (-1, 1))
-        chosen = best_event(first[:100], second[:100], 400, chance, ledger, 100.0)
+        chosen = best_event(first[:100], second[:100], 400, chance, noise)
         events = {True: Event(0.0, True), False: Event(mu, False), None: chosen}
         for key, event in events.items():
-            bound = judge(event, event.hits(first[100:], second[100:]), 400, chance, ledger, 100.0)
+            bound = judge(event, event.hits(first[100:], second[100:]), 400, chance, ledger, noise)
             wrong[key] += bound.rho > mu**2 / 2
-    assert all(count <= 400 * chance + 4 * math.sqrt(400 * chance) for count in wrong.values())
-    assert wrong[True] > 5  # the bound is tight: it does come close to its chance
+    assert all(count <= 120 * chance + 4 * math.sqrt(120 * chance) for count in wrong.values())
+    assert wrong[True] > 2  # the bound is tight: it does come close to its chance
 
 
 def test_an_event_of_extreme_rates_is_read_without_an_account() -> None:
@@ -319,11 +337,6 @@ def test_bad_options_are_refused_before_anything_is_run(options: dict[str, Any],
     with pytest.raises(InputError, match=rule) as refusal:
         audit(SCHEMA, **given)
     assert "\n" not in str(refusal.value)
-
-
-def test_a_schema_in_which_nobody_can_differ_is_refused() -> None:
-    with pytest.raises(InputError, match="more than one value"):
-        audit(Schema((Categorical("a", ("x",)),)), epsilon=1.0, **SMALL)
 
 
 @pytest.fixture
@@ -407,7 +420,7 @@ def test_a_single_measurement_is_found_to_cost_nearly_what_is_claimed() -> None:
 @pytest.mark.slow
 def test_the_whole_of_mwem_is_found_to_cost_most_of_what_is_claimed() -> None:
     options = {"method": "mwem", "workload": "marginals:1", "settings": {"rounds": 4}}
-    found = audit(BINARY, epsilon=4.0, whole_run=True, runs=5_000, **options)
+    found = audit(BINARY, epsilon=6.0, whole_run=True, runs=4_000, **options)
     whole = found.findings[-1]
     assert whole.part == WHOLE
     assert not found.violation

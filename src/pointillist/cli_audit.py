@@ -126,12 +126,14 @@ def _progress() -> Iterator[AuditProgress]:
 def _show(found: auditing.Audit) -> None:
     promise = f"({found.epsilon:g}, {found.delta:g})-differential privacy, relation {found.relation}"
     screen.print(f"{found.method}: {promise}; made-up tables of {found.rows:,} rows", markup=False)
-    grid = Grid("part", "runs per table", "claim: epsilon", "at least", "claim: mu", "at least", "reached", "finding")
+    grid = Grid("part", "runs", "epsilon", "at least", "mu", "at least", "reached")
     for one in found.findings:
         mus = ("", "") if one.mu is None else (f"{one.claimed_mu:.4g}", f"{one.mu:.4g}")
         numbers = (f"{one.claimed_epsilon:.4g}", f"{one.epsilon:.4g}", *mus, f"{one.reached:.0%}")
-        style = "bold red" if one.violation else None
-        grid.add_row(one.part, f"{one.runs:,}", *numbers, one.verdict, style=style)
+        grid.add_row(one.part, f"{one.runs:,}", *numbers, style="bold red" if one.violation else None)
     screen.print(grid)
+    for one in found.findings:
+        screen.print(f"{one.part}: {one.verdict}", markup=False, style="bold red" if one.violation else None)
     end = "VIOLATION FOUND." if found.violation else "No violation was found, which is no proof that there is none."
-    screen.print(f"All bounds hold together with {found.confidence:.4%} confidence; {found.seconds:.0f} seconds. {end}")
+    screen.print(f"All bounds hold together with {found.confidence:.6g} confidence; {found.seconds:.0f} seconds.")
+    screen.print(end)

@@ -7,7 +7,9 @@ read off the same rates:
 - (epsilon, delta)-DP: t <= e^epsilon f + delta, and the same for the rates of the opposite decision.
 - rho-zCDP: the Rényi divergences of order alpha > 1 between the two decisions are at most alpha rho.
 - Gaussian noise of total mu^2 = 2 rho: t - f is at most the delta that :mod:`pointillist.privacy.gaussian` states for
-  epsilon = 0 and the smallest of the scales.
+  epsilon = 0 and the smallest of the scales. For a single measurement in which one person changes one or two counts it
+  is summed up exactly: with k counts changed by 1, the sum S of k noises decides, and t - f is at most
+  Pr[-k/2 < S <= k/2].
 
 Rates are bounded by exact (Clopper-Pearson) intervals. An event is judged in one of two ways: both rates apart, each at
 half of the chance of error, or by its share of right decisions a, the mean of t and 1 - f. Of all rates with the same
@@ -29,13 +31,28 @@ from pointillist.privacy.budget import epsilon_of
 from pointillist.privacy.gaussian import gaussian_log_delta_of
 from pointillist.privacy.ledger import Ledger
 
-__all__ = ["Bound", "Event", "best_event", "epsilon_by_account", "judge", "rate_above", "rate_below", "rho_of_rates"]
+__all__ = [
+    "Bound",
+    "Event",
+    "Gaussian",
+    "best_event",
+    "epsilon_by_account",
+    "judge",
+    "rate_above",
+    "rate_below",
+    "rho_of_advantage",
+    "rho_of_rates",
+    "single_advantage",
+]
 
 ORDERS = 1 + np.logspace(-3, 3, 121)
 """The orders alpha at which Rényi divergences are compared; each gives a valid bound."""
 
 THRESHOLDS = 41
 """The number of quantiles of the pilot runs among which a threshold is chosen."""
+
+SMALLEST, LARGE, LARGEST = 0.05, 10.0, 1_000.0
+"""Scales: single measurements below ``LARGE`` are read by exact sums, for noise between the other two."""
 
 DOUBT = 0.1
 """The chance with which a rate may be worse than the pilot runs are taken to say."""
@@ -98,6 +115,40 @@ def rho_of_rates(t: float, f: float) -> float:
     return max(forward, backward)
 
 
+@dataclass(frozen=True)
+class Gaussian:
+    """A part that only adds Gaussian noise, by its charges.
+
+    Attributes:
+        scale: the smallest scale of the noise.
+        changed: for a single measurement the number of counts that one person changes; else None.
+    """
+
+    scale: float
+    changed: int | None = None
+
+    def rho(self, advantage: float) -> float:
+        """The smallest rho that allows a test with t - f = ``advantage``."""
+        if advantage <= 0:
+            return 0.0
+        single = self.changed in (1, 2) and single_advantage(SMALLEST, self.changed) > advantage
+        if single and self.changed and self.scale < LARGE and single_advantage(LARGEST, self.changed) < advantage:
+            changed = self.changed
+            scale = brentq(lambda x: single_advantage(x, changed) - advantage, SMALLEST, LARGEST, xtol=1e-12)
+            return float(changed / (2 * scale**2))
+        return rho_of_advantage(advantage, self.scale)
+
+
+def single_advantage(scale: float, changed: int) -> float:
+    """The largest t - f of a test on counts with discrete Gaussian noise, one or two of which are changed by 1."""
+    reach = math.ceil(12 * scale) + 2
+    shares = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * scale**2))
+    shares /= shares.sum()
+    if changed == 1:
+        return float(shares[reach])
+    return float(shares @ shares + shares[1:] @ shares[:-1])  # S = 0 and S = 1
+
+
 def rho_of_advantage(advantage: float, least_scale: float) -> float:
     """The smallest rho for which Gaussian noise of at least that scale allows a test with t - f = ``advantage``."""
     if advantage <= 0 or least_scale <= 0.5:
@@ -130,7 +181,7 @@ def epsilon_by_account(ledger: Ledger, rho: float) -> float:
 
 
 def judge(
-    event: Event, hits: tuple[int, int], runs: int, chance: float, ledger: Ledger, scale: float | None = None
+    event: Event, hits: tuple[int, int], runs: int, chance: float, ledger: Ledger, gaussian: Gaussian | None = None
 ) -> Bound:
     """What an event proves.
 
@@ -140,29 +191,36 @@ def judge(
         runs: the number of runs on each table.
         chance: the probability with which the bound may be wrong.
         ledger: the account that turns rho into epsilon.
-        scale: the smallest scale of the noise, if all of it is Gaussian.
+        gaussian: the noise, if all of it is Gaussian.
     """
-    false, true = hits
-    if event.balanced:
-        right = rate_below(true + runs - false, 2 * runs, chance)
-        t, f = right, 1 - right
-    else:
-        t, f = rate_below(true, runs, chance / 2), rate_above(false, runs, chance / 2)
-    rho = max(rho_of_rates(t, f), 0.0 if scale is None else rho_of_advantage(t - f, scale))
-    delta = ledger.budget.delta
+    t, f = _bounded(event, hits, runs, chance)
+    rho, delta = _rho(t, f, gaussian), ledger.budget.delta
     ratios = [(p - delta) / q for p, q in ((t, f), (1 - f, 1 - t)) if p > delta and q > 0]
     return Bound(rho, max(epsilon_by_account(ledger, rho), 0.0, *map(math.log, ratios)))
 
 
+def _bounded(event: Event, hits: tuple[int, int], runs: int, chance: float) -> tuple[float, float]:
+    """A true and a false positive rate that the true ones are no worse than, but for a chance."""
+    false, true = hits
+    if event.balanced:
+        right = rate_below(true + runs - false, 2 * runs, chance)
+        return right, 1 - right
+    return rate_below(true, runs, chance / 2), rate_above(false, runs, chance / 2)
+
+
+def _rho(t: float, f: float, gaussian: Gaussian | None) -> float:
+    return max(rho_of_rates(t, f), 0.0 if gaussian is None else gaussian.rho(t - f))
+
+
 def best_event(
-    first: np.ndarray, second: np.ndarray, runs: int, chance: float, ledger: Ledger, scale: float | None = None
+    first: np.ndarray, second: np.ndarray, runs: int, chance: float, gaussian: Gaussian | None = None
 ) -> Event:
     """The event that promises the largest bound on ``runs`` further runs, by the rates of some pilot runs.
 
     Args:
         first, second: the statistics of pilot runs on each table.
         runs: the number of further runs on each table.
-        chance, ledger, scale: as in :func:`judge`.
+        chance, gaussian: as in :func:`judge`.
     """
     pilot = len(first)
     levels = np.quantile(np.concatenate([first, second]), np.linspace(0.01, 0.99, THRESHOLDS))
@@ -170,18 +228,9 @@ def best_event(
     for threshold in np.unique([0.0, *levels]):
         for balanced in (True, False):
             event = Event(float(threshold), balanced)
-            likely = _doubted(event, event.hits(first, second), pilot)
-            hits = math.ceil(likely[0] * runs), int(likely[1] * runs)
-            promise = judge(event, hits, runs, chance, ledger, scale).rho
+            # rates that are seen on few runs are taken to be somewhat worse than they look
+            t, f = _bounded(event, event.hits(first, second), pilot, DOUBT)
+            promise = _rho(*_bounded(event, (math.ceil(f * runs), int(t * runs)), runs, chance), gaussian)
             if promise > most:
                 best, most = event, promise
     return best
-
-
-def _doubted(event: Event, hits: tuple[int, int], pilot: int) -> tuple[float, float]:
-    """The false and the true positive rate of pilot runs, taken to be somewhat worse than they look."""
-    false, true = hits
-    if event.balanced:
-        right = rate_below(true + pilot - false, 2 * pilot, DOUBT)
-        return 1 - right, right
-    return rate_above(false, pilot, DOUBT), rate_below(true, pilot, DOUBT)

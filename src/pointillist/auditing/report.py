@@ -28,8 +28,8 @@ AuditProgress = Callable[[str, int, int], None]
 
 ROWS = 1_000
 LEAST_RUNS, MOST_RUNS, MOST_ROWS = 50, 10_000_000, 10_000_000
-PILOT = 0.2
-"""The share of the runs that choose an event; the others judge it."""
+PILOT, MOST_PILOT = 0.2, 2_000
+"""The share of the runs that choose an event, and their largest number; the others judge it."""
 SHARES = {MEASUREMENT: 2, SELECTION: 1, WHOLE: 3}
 """How the time is divided among the parts."""
 SEARCH = 0.1
@@ -233,9 +233,6 @@ def _case(schema: Schema, rows: int, method: str, options: dict[str, Any]) -> Ca
         raise InputError("method", method, rule, "audit mwem, pep, gem or auto, whose steps are the same")
     relation = Relation(one_of("relation", str(options["relation"]), [one.value for one in Relation]))
     delta = 1 / rows**2 if options["delta"] is None else options["delta"]
-    most = max(schema.domain.sizes)
-    rule, hint = "must have a column with more than one value for an audit", "add values to a column"
-    check(most > 1, "schema", most, rule, hint)
     return Case(schema, rows, options | {"delta": delta, "relation": relation, "method": method})
 
 
@@ -286,14 +283,13 @@ def _most_telling(name: str, labs: list[Laboratory], seconds: float) -> Laborato
 def _judged(name: str, ledger: Ledger, batches: list[Batch], chance: float, seconds: float) -> Finding:
     first, second = (np.concatenate([b.ratios for b in batches if b.table == table]) for table in (0, 1))
     runs = len(first)
-    pilot = max(1, int(PILOT * runs))
+    pilot = min(int(PILOT * runs), MOST_PILOT)
     judged = runs - pilot
-    scales = [batch.scale for batch in batches]
-    gaussian = None not in scales
-    scale = min(one for one in scales if one is not None) if gaussian else None
-    event = best_event(first[:pilot], second[:pilot], judged, chance, ledger, scale)
+    noises = {batch.gaussian for batch in batches}
+    gaussian = noises.pop() if len(noises) == 1 else None
+    event = best_event(first[:pilot], second[:pilot], judged, chance, gaussian)
     hits = event.hits(first[pilot:], second[pilot:])
-    bound = judge(event, hits, judged, chance, ledger, scale)
+    bound = judge(event, hits, judged, chance, ledger, gaussian)
     spent = max(batch.spent for batch in batches)
     return Finding(
         part=name,
@@ -308,8 +304,8 @@ def _judged(name: str, ledger: Ledger, batches: list[Batch], chance: float, seco
         rho=bound.rho,
         claimed_epsilon=epsilon_by_account(ledger, spent),
         epsilon=bound.epsilon,
-        claimed_mu=math.sqrt(2 * spent) if gaussian else None,
-        mu=math.sqrt(2 * bound.rho) if gaussian else None,
+        claimed_mu=math.sqrt(2 * spent) if gaussian is not None else None,
+        mu=math.sqrt(2 * bound.rho) if gaussian is not None else None,
         repeated=repeated(batches),
         uncharged=max(batch.uncharged for batch in batches),
         seconds=seconds,

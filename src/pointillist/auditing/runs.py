@@ -9,18 +9,19 @@ import math
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from pointillist.auditing.bounds import Gaussian
 from pointillist.auditing.parts import Case, Part, parts_of
 from pointillist.auditing.tables import Neighbours
 from pointillist.auditing.witness import CountedNoise, Witness
 from pointillist.data.sources import TableSource
 from pointillist.privacy.curator import Curator
 from pointillist.privacy.insecure import InsecureSeededNoise
-from pointillist.privacy.ledger import GAUSSIAN
+from pointillist.privacy.ledger import GAUSSIAN, Entry
 from pointillist.privacy.mechanisms import Noise
 
 __all__ = ["Batch", "Laboratory", "NoiseOf", "cores", "repeated"]
@@ -43,7 +44,7 @@ class Batch:
         table: 0 or 1.
         ratios: the statistic of each run.
         spent: the largest rho that a run charged.
-        scale: the smallest scale of the noise, if nothing but Gaussian noise was charged; else None.
+        gaussian: the noise, if nothing but Gaussian noise was charged; else None.
         uncharged: the largest rho that a run drew noise for without charging it.
         digest: a hash of all outputs, in order.
         likely: an upper bound of the log-likelihood of all outputs.
@@ -54,7 +55,7 @@ class Batch:
     table: int
     ratios: np.ndarray
     spent: float
-    scale: float | None
+    gaussian: Gaussian | None
     uncharged: float
     digest: bytes
     likely: float
@@ -105,7 +106,7 @@ class Laboratory:
         part, rows = self.part(name), self.pair.tables()[table]
         ratios, digests = np.empty(count), []
         spent = uncharged = likely = 0.0
-        charges: set[tuple[str, float]] = set()
+        charges: set[tuple[Entry, ...]] = set()
         began = time.perf_counter()
         for number in range(count):
             inner = copy.deepcopy(part.noise) if self.noise_of is None else self.noise_of(start + number)
@@ -118,14 +119,14 @@ class Laboratory:
             likely += witness.likely[table]
             charged = curator.ledger.spent
             spent = max(spent, charged)
-            charges.update((entry.mechanism, entry.scale) for entry in curator.ledger.entries)
+            charges.add(curator.ledger.entries)
             missing = noise.drawn - charged
             uncharged = max(uncharged, missing if missing > ROUNDING * noise.drawn else 0.0)
         return Batch(
             table,
             ratios,
             spent,
-            min((scale for _, scale in charges), default=None) if {kind for kind, _ in charges} == {GAUSSIAN} else None,
+            _gaussian(charges),
             uncharged,
             hashlib.blake2b(b"".join(digests), digest_size=16).digest(),
             likely,
@@ -157,6 +158,16 @@ class Laboratory:
 
 
 _built: dict[str, dict[str, Part]] = {}
+
+
+def _gaussian(charges: Collection[tuple[Entry, ...]]) -> Gaussian | None:
+    """The noise that was charged in some runs, if all of it is Gaussian."""
+    entries = [entry for run in charges for entry in run]
+    if {entry.mechanism for entry in entries} != {GAUSSIAN}:
+        return None
+    single = max(map(len, charges)) == 1
+    changed = max(round(entry.sensitivity**2) for entry in entries) if single else None
+    return Gaussian(min(entry.scale for entry in entries), changed)
 
 
 def repeated(batches: Iterable[Batch]) -> bool:
