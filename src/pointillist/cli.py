@@ -24,6 +24,7 @@ from pointillist.algorithms.settings import describe
 from pointillist.checks import check
 from pointillist.cli_account import account_app
 from pointillist.cli_attest import keygen, sign, verify
+from pointillist.cli_audit import audit
 from pointillist.data import datasets
 from pointillist.data.draft import draft_schema
 from pointillist.data.public import PublicTable
@@ -48,7 +49,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(account_app, name="account")
-for command in (keygen, sign, verify):
+for command in (keygen, sign, verify, audit):
     app.command()(command)
 screen = Console(highlight=False, soft_wrap=True)
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
