@@ -793,6 +793,21 @@ def test_queries_that_would_take_for_ever_are_refused(plain: Path) -> None:
     assert "too many intervals" in report["description"].reason
 
 
+def test_no_method_is_run_on_facts_that_make_no_sense(plain: Path) -> None:
+    """A budget below 0 cannot be split, and there is no share of 0 rows."""
+    for entry, value in (("rho", -1.0), ("rho", 0.0), ("total", 0), ("total", -5)):
+        original = (plain / "release.json").read_text()
+        edit(plain, lambda spec, entry=entry, value=value: spec.update({entry: value}))  # type: ignore[misc]
+        report = verify(plain, replay=True)
+        assert "number of rows" in failed(report)
+        assert report["replayed model"].status == "skipped"
+        (plain / "release.json").write_text(original)
+    edit(plain, lambda spec: (spec.update(rho=-1.0), spec["privacy"].update(rho=-1.0)))
+    report = verify(plain, replay=True)
+    assert "ledger sum" in failed(report)
+    assert report["replayed model"].status == "skipped"
+
+
 ODD = [None, -1, 0, 1e308, -0.0, 5e-324, "x", "", [], {}, True, 10**400, 2**63, 1.5, [[]], {"kind": "none"}]
 
 

@@ -145,8 +145,10 @@ def _replayed(evidence: Evidence, asked: bool, public: Any) -> Plan:
 
         return checked
 
+    # A method is only run with a budget and a number of rows that make sense: others may not let it end.
+    sound = ("ledger sum", "number of rows", "transcript", "model")
     return [
-        ("replayed model", when_asked(lambda: check_replay(evidence, public)), ("transcript", "model")),
+        ("replayed model", when_asked(lambda: check_replay(evidence, public)), sound),
         ("replayed rows", when_asked(lambda: check_rows(evidence)), ("tables", "model")),
     ]
 
