@@ -27,6 +27,7 @@ from pointillist.cli_attest import keygen, sign, verify
 from pointillist.cli_audit import audit
 from pointillist.data import datasets
 from pointillist.data.draft import draft_schema
+from pointillist.data.messages import fragment
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Schema
 from pointillist.data.sources import LaterSource
@@ -260,10 +261,10 @@ def schema(
     hint = "make the folder first, or choose another file"
     check(good, "out", str(target), "must be a file in an existing folder", hint)
     drafted = datasets.load(data).schema if _is_dataset(data) else draft_schema(read_file(data))
-    drafted.save(target)
+    drafted.save(target, None if _is_dataset(data) else data)
     screen.print(f"wrote {target}: {len(drafted.columns)} columns, {drafted.domain.cells:,} cells", markup=False)
     if drafted.ignore:
-        screen.print(f"left out (too many different values): {', '.join(drafted.ignore)}", markup=False)
+        screen.print(f"left out (too many different values): {', '.join(map(fragment, drafted.ignore))}", markup=False)
     if not drafted.reviewed:
         screen.print("It was drafted from the data: review every value and bin edge, then set reviewed = true and run")
         screen.print(f"  pointillist synth {data} --schema {target} --epsilon 1", markup=False)

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["BudgetError", "InputError", "PointillistError", "RunStopped", "Shown", "is_near", "nearest"]
+__all__ = ["BudgetError", "InputError", "PointillistError", "RunStopped", "Shown", "in_short", "is_near", "nearest"]
 
 
 class PointillistError(Exception):
@@ -60,6 +60,11 @@ class RunStopped(PointillistError):
         if ledger is not None:
             spent = f" (rho = {ledger.spent:.6g} of {ledger.limit:.6g} is spent; a new run spends it again)"
         super().__init__(f"{reason}{spent}")
+
+
+def in_short(error: BaseException) -> str:
+    """The kind of an error of another library and the beginning of its text, which might quote data, in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:60]}"
 
 
 def is_near(word: str, known: Iterable[str]) -> bool:

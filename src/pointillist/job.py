@@ -16,7 +16,7 @@ from pointillist.data.public import PublicTable
 from pointillist.data.schema import Schema
 from pointillist.data.sources import Source, TableSource
 from pointillist.data.table import Table
-from pointillist.errors import PointillistError, RunStopped, Shown, is_near
+from pointillist.errors import PointillistError, RunStopped, Shown, in_short, is_near
 from pointillist.framework import Algorithm, Log, run
 from pointillist.privacy.account import ledger_for, require_effect
 from pointillist.privacy.budget import Budget
@@ -262,7 +262,7 @@ class Job:
         try:
             rows = draw_rows(self.algorithm.family, params, self.schema, self.rows or default, self.seed)
         except (Exception, KeyboardInterrupt) as error:  # whatever it is, what was spent must be told
-            raise self.stopped(f"drawing rows was stopped by {type(error).__name__}: {error}", log) from error
+            raise self.stopped(f"drawing rows was stopped by {in_short(error)}", log) from error
         return Release(rows, self.algorithm.family, params, log, self._description(log, len(rows)))
 
     def stopped(self, reason: str, log: Log | None) -> RunStopped:

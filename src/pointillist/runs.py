@@ -21,7 +21,7 @@ from pointillist.algorithms import Method
 from pointillist.checks import check
 from pointillist.data.schema import Schema
 from pointillist.data.sources import LaterSource
-from pointillist.errors import RunStopped, Shown
+from pointillist.errors import RunStopped, Shown, in_short
 from pointillist.job import Job, SpendingProgress, prepare
 from pointillist.queries.workload import Workload
 from pointillist.release import Place, Release
@@ -227,7 +227,7 @@ def _finish(
             booking.settle(job, done=False)
         _write_ledger(job, place, error)
         place.close()
-        reason = error.reason if isinstance(error, RunStopped) else f"stopped by {type(error).__name__}: {error}"
+        reason = error.reason if isinstance(error, RunStopped) else f"stopped by {in_short(error)}"
         kept = f"what was measured is kept: finish it with `pointillist resume {place.target}`"
         raise job.stopped(f"{reason}; {kept}", error.log if isinstance(error, RunStopped) else log) from error
     return release

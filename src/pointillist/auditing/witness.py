@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -154,6 +155,11 @@ class CountedNoise:
     def private(self) -> bool:
         """That of the noise itself."""
         return self.inner.private
+
+    @property
+    def state(self) -> dict[str, Any] | None:
+        """That of the noise itself."""
+        return self.inner.state
 
     def add_gaussian(self, counts: np.ndarray, rho: float, sensitivity_squared: int) -> np.ndarray:
         """Noisy counts."""

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from pointillist.errors import PointillistError, RunStopped
+from pointillist.errors import PointillistError, RunStopped, in_short
 from pointillist.framework.log import Info, Log
 from pointillist.framework.parts import Family, Output, Start, Strategy, Update
 from pointillist.privacy.curator import Ask, Door
@@ -69,7 +69,7 @@ def run(
     except PointillistError as error:
         raise RunStopped(str(error), log) from error
     except (Exception, KeyboardInterrupt) as error:  # whatever it is, what was spent must be told
-        raise RunStopped(f"the run was stopped by {type(error).__name__}: {error}", log) from error
+        raise RunStopped(f"the run was stopped by {in_short(error)}", log) from error
     return result, log
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from pointillist.checks import at_least, check
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table
-from pointillist.errors import InputError, PointillistError, Shown
+from pointillist.errors import InputError, PointillistError, Shown, in_short
 from pointillist.families.saved import load_family
 from pointillist.framework import Family, Log
 from pointillist.queries.workload import Workload
@@ -135,8 +135,7 @@ class Release:
         except PointillistError:
             raise
         except Exception as error:  # a damaged file can fail in any way
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:120]
-            rule = f"must be undamaged ({reason})"
+            rule = f"must be undamaged ({in_short(error)})"
             raise InputError("release", str(folder), rule, "make the release again") from None
 
     @classmethod
