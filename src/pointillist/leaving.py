@@ -27,6 +27,9 @@ REFUSED = 2
 PATIENCE = 5.0
 """Seconds between a signal and the end of the process."""
 
+LITTLE = 0.01
+"""Seconds until a signal that was lost is raised again."""
+
 KEPT = "if anything was spent, the folder of the release has it (an interrupted run: `pointillist resume OUT`)"
 
 
@@ -45,44 +48,59 @@ def in_order() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    received: list[int] = []
-    done: list[bool] = []
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-        if len(received) == 1 and not done:  # a second one does not disturb what the first has begun
-            raise Signal(number)
-
+    stop = _Stop()
     reader, writer = socket.socketpair()
     writer.setblocking(False)
     threading.Thread(target=_watch, args=(reader,), daemon=True).start()
-    wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    wakeup, unraisable = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False), sys.unraisablehook
     before: dict[int, Any] = {}
     try:
-        for asking in (signal.SIGINT, signal.SIGTERM):
-            before[asking] = signal.signal(asking, interrupt)
+        sys.unraisablehook = lambda found: stop.again(found) or unraisable(found)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before[number] = signal.signal(number, stop)
         yield
-    except Signal as stop:
-        print(f"error: stopped by {stop}; {KEPT}.", file=sys.stderr, flush=True)
+    except Signal as asked:
+        print(f"error: stopped by {asked}; {KEPT}.", file=sys.stderr, flush=True)
     except SystemExit as end:
-        if received and end.code != REFUSED:  # else the command has said why
-            print(f"error: stopped by {signal.Signals(received[0]).name}; {KEPT}.", file=sys.stderr, flush=True)
+        if stop.received and end.code != REFUSED:  # else the command has said why
+            print(f"error: stopped by {stop.received[0].name}; {KEPT}.", file=sys.stderr, flush=True)
         raise
     finally:
-        done.append(True)
-        _leave(received)
+        stop.armed = False
+        if stop.received:  # tearing down while a compiled program runs may crash
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(128 + stop.received[0])
         signal.set_wakeup_fd(wakeup)
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        sys.unraisablehook = unraisable
+        for asking, handler in before.items():
+            signal.signal(asking, handler)
         writer.close()
 
 
-def _leave(received: list[int]) -> None:
-    """End the process if it was told to stop: tearing down while a compiled program runs may crash."""
-    if received:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(128 + received[0])
+class _Stop:
+    """A handler that raises at the first signal; a second one does not disturb what the first has begun."""
+
+    def __init__(self) -> None:
+        self.received: list[signal.Signals] = []
+        self.armed = True
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.received.append(signal.Signals(number))
+        if self.armed:
+            self.armed = False
+            raise Signal(number)
+
+    def again(self, found: sys.UnraisableHookArgs) -> bool:
+        """A signal that came within a callback of a library, from which no error gets out, is raised a little later."""
+        if not isinstance(found.exc_value, Signal):
+            return False
+        self.armed = True
+        where = threading.main_thread().ident
+        later = threading.Timer(LITTLE, signal.pthread_kill, [where, found.exc_value.number])
+        later.daemon = True
+        later.start()
+        return True
 
 
 def _watch(reader: socket.socket) -> None:

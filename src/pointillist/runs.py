@@ -235,7 +235,7 @@ def _finish(
 
 def _write_ledger(job: Job, place: Place, error: BaseException) -> None:
     """The ledger in a readable form, next to the journal, which holds it in any case."""
-    if place.complete:
+    if place.complete or not place.interrupted:
         return  # the release has it
     ledger = job.curator.ledger
     content = {

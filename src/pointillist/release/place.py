@@ -128,6 +128,11 @@ class Place:
         return (self.work / SPEC).is_file()
 
     @property
+    def interrupted(self) -> bool:
+        """Whether the journal is still in the folder in which the release is made."""
+        return (self.work / JOURNAL).is_file()
+
+    @property
     def finished(self) -> bool:
         """Whether the release is at its target, and nothing is left to do."""
         left = any((folder / JOURNAL).is_file() for folder in (self.work, self.target))
