@@ -21,7 +21,7 @@ from pointillist.privacy.facts import Facts
 from pointillist.queries.candidates import Single, Whole
 from pointillist.queries.counting import exact_counts
 from pointillist.queries.measurement import Measurement
-from pointillist.release import save_stopped
+from pointillist.runs import journal_of, resume
 from pointillist.updates import shrinkage
 from pointillist.updates.descent import Descent, Recipe, cells_data, combined
 from pointillist.updates.losses import Adam, BestOf, SquaredError
@@ -198,18 +198,18 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_account(tmp_path:
     with pytest.raises(RunStopped, match="loss must stay finite") as stopped:
         synthesize(
             small_table(), epsilon=1.0, method="rap_softmax", workload="marginals:2", group="marginal",
-            settings={"learning_rate": 1e38, "rounds": 2, "picks": 1, "rows": 10, "patience": 0},
+            settings={"learning_rate": 1e38, "rounds": 2, "picks": 1, "rows": 10, "patience": 0}, out=tmp_path / "out",
         )  # fmt: skip
     stop = stopped.value
     assert "use a smaller learning_rate" in str(stop)
     assert len(stop.log.rounds) >= 1
     assert 0 < stop.ledger.spent <= stop.ledger.limit
-    folder = save_stopped(stop, tmp_path / "out")
-    assert folder.name == "out.stopped"
-    kept = json.loads((folder / "ledger.json").read_text())
+    kept = json.loads((tmp_path / "out" / "ledger.json").read_text())
     assert len(kept["ledger"]) == len(stop.ledger.entries)
-    with (folder / "transcript.npz").open("rb") as file, np.load(file) as arrays:
-        assert len(arrays["counts"]) > 0
+    records = journal_of(tmp_path / "out")
+    charged = [entry for record in records if record.kind == "charge" for entry in record.data["entries"]]
+    assert charged == kept["ledger"]
+    assert any(len(record.arrays.get("counts", ())) > 0 for record in records)
 
 
 @pytest.mark.parametrize(
@@ -241,13 +241,15 @@ def test_an_interrupt_keeps_the_account(monkeypatch: pytest.MonkeyPatch, tmp_pat
         raise KeyboardInterrupt
 
     monkeypatch.setattr(shrinkage, "descend", interrupted)
-    with pytest.raises(RunStopped, match="the run was stopped by KeyboardInterrupt") as stopped:
-        synthesize(small_table(), epsilon=1.0, workload="marginals:2", insecure_noise_seed=1)
-    first, second = (save_stopped(stopped.value, tmp_path / "out") for _ in range(2))
-    assert (first.name, second.name) == ("out.stopped", "out.stopped2")
-    kept = json.loads((first / "ledger.json").read_text())
+    chosen: dict[str, Any] = {"epsilon": 1.0, "workload": "marginals:2", "insecure_noise_seed": 1, "rows": 100}
+    with pytest.raises(RunStopped, match="the run was stopped by KeyboardInterrupt"):
+        synthesize(small_table(), out=tmp_path / "out", **chosen)
+    kept = json.loads((tmp_path / "out" / "ledger.json").read_text())
     assert "NOT PRIVATE" in kept["noise"]
     assert kept["epsilon"] == 1.0
+    monkeypatch.undo()
+    finished = resume(tmp_path / "out")
+    assert np.array_equal(finished.answers(), synthesize(small_table(), **chosen).answers())
 
 
 def test_one_shot_stops_where_the_residual_looks_like_noise() -> None:
