@@ -6,13 +6,29 @@ import inspect
 import math
 import re
 from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pointillist import checks
-from pointillist.checks import at_least, between, check, not_negative, one_of, positive, present, share, whole
+from pointillist.checks import (
+    at_least,
+    between,
+    check,
+    flag,
+    not_negative,
+    one_of,
+    path_of,
+    positive,
+    present,
+    real,
+    share,
+    whole,
+)
 from pointillist.errors import InputError, PointillistError, Shown, is_near, nearest
 
 WORDS = ("replace", "add-remove")
@@ -78,6 +94,11 @@ REFUSED += [
     (whole, ("rows", value), f"rows must be a whole number, got {value!r}; write it without a decimal point.")
     for value in (10.0, "10", None, True, np.float64(3))
 ]
+REFUSED += [
+    (real, ("epsilon", "1", 1.0), "epsilon must be a number, got '1'; give for example 1.0."),
+    (flag, ("force", 1), "force must be True or False, got 1; give one of them."),
+    (path_of, ("out", 7), "out must be a path, got 7; give a text or a pathlib.Path."),
+]
 
 
 @pytest.mark.parametrize(("call", "arguments", "sentence"), REFUSED, ids=[s[:60] for _, _, s in REFUSED])
@@ -98,6 +119,9 @@ ALLOWED: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (present, ("schema", 0, "must be given", "pass one")),
     (present, ("schema", "", "must be given", "pass one")),
     (whole, ("rows", 12)),
+    (real, ("epsilon", 0.5, 1.0)),
+    (flag, ("force", False)),
+    (path_of, ("out", Path("a"))),
     (at_least, ("rounds", 1, 1)),
     (at_least, ("rounds", 2.5, 1)),
     (at_least, ("rounds", math.inf, 1)),
@@ -139,3 +163,38 @@ def test_words_that_are_close() -> None:
     assert is_near("round", ["rounds", "alpha"])
     assert is_near("rounds", iter(["rounds"]))
     assert not is_near("speed", ["rounds", "alpha"])
+
+
+def test_numbers_flags_and_paths_of_any_type() -> None:
+    """Python's and NumPy's own are taken; of all others a message shows the type and never the content."""
+    assert checks.real("epsilon", np.float32(0.5), 1.0) == 0.5
+    assert checks.real("epsilon", Fraction(1, 2), 1.0) == 0.5
+    assert checks.real("epsilon", 10**400, 1.0) == math.inf
+    assert checks.whole("rows", np.int64(3)) == 3
+    assert checks.flag("force", np.bool_(True)) is True
+    assert checks.path_of("out", "a/b") == Path("a/b")
+    secret = pd.DataFrame({"name": ["Ada"]})
+    for call in (
+        lambda value: checks.real("x", value, 1.0),
+        lambda value: checks.whole("x", value),
+        lambda value: checks.flag("x", value),
+        lambda value: checks.path_of("x", value),
+        lambda value: checks.one_of("x", value, ["a", "b"]),
+    ):
+        for value in (secret, [1], np.array([1, 2]), 1j, b"1", object()):
+            with pytest.raises(InputError, match=rf"^x must .*got an object of type {type(value).__name__}; .*\.$"):
+                call(value)
+    for value in (True, "1", None):
+        with pytest.raises(InputError, match=r"^epsilon must be a number, got"):
+            checks.real("epsilon", value, 1.0)
+    for value in (True, 3.0, "3", np.float64(3)):
+        with pytest.raises(InputError, match=r"^rows must be a whole number, got"):
+            checks.whole("rows", value)
+    with pytest.raises(InputError, match=r"^out must be a path, got 'a\\x00'"):
+        checks.path_of("out", "a\0")
+
+
+def test_a_message_shows_a_part_of_a_long_value_in_one_line() -> None:
+    text = str(InputError("x", "y" * 5000, "must be short", "cut it"))
+    assert len(text) < 400
+    assert "\n" not in str(InputError("x", np.zeros((30, 30)), "must be flat", "flatten it"))

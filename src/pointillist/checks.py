@@ -4,13 +4,30 @@ sentence (parameter, rule, value, next step), or returns the value with the type
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, TypeVar
 
-from pointillist.errors import InputError, nearest
+import numpy as np
 
-__all__ = ["at_least", "between", "check", "not_negative", "one_of", "positive", "present", "share", "whole"]
+from pointillist.errors import InputError, brief, nearest
+
+__all__ = [
+    "at_least",
+    "between",
+    "check",
+    "flag",
+    "not_negative",
+    "one_of",
+    "path_of",
+    "positive",
+    "present",
+    "real",
+    "share",
+    "whole",
+]
 
 T = TypeVar("T")
 Number = TypeVar("Number", int, float)
@@ -31,9 +48,36 @@ def present(parameter: str, value: T | None, rule: str, hint: str) -> T:
 
 def whole(parameter: str, value: Any) -> int:
     """A whole number, of Python or NumPy; True and 3.0 are none."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise InputError(parameter, value, "must be a whole number", "write it without a decimal point")
-    return operator.index(value)
+    try:
+        if not isinstance(value, (bool, np.bool_)):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise InputError(parameter, brief(value), "must be a whole number", "write it without a decimal point")
+
+
+def real(parameter: str, value: Any, example: Any) -> float:
+    """A number, of Python or NumPy; True and "1" are none."""
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except (OverflowError, ValueError):
+            return math.inf
+    raise InputError(parameter, brief(value), "must be a number", f"give for example {example}")
+
+
+def flag(parameter: str, value: Any) -> bool:
+    """True or false, of Python or NumPy."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(parameter, brief(value), "must be True or False", "give one of them")
+    return bool(value)
+
+
+def path_of(parameter: str, value: Any) -> Path:
+    """A path, or a text that can be one."""
+    if not isinstance(value, (str, Path)) or "\0" in str(value):
+        raise InputError(parameter, brief(value), "must be a path", "give a text or a pathlib.Path")
+    return value if isinstance(value, Path) else Path(value)
 
 
 def at_least(parameter: str, value: Number, least: Number, example: Any = None) -> Number:
@@ -72,7 +116,7 @@ def share(parameter: str, value: float, example: Any = 0.5, zero: bool = False) 
 def one_of(parameter: str, value: str, known: Iterable[str], rule: str | None = None) -> str:
     """A known word; the hint names the one that is closest to what was given."""
     known = list(known)
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         rule = f"must be one of {', '.join(known)}" if rule is None else rule
-        raise InputError(parameter, value, rule, nearest(str(value), known))
+        raise InputError(parameter, brief(value), rule, nearest(value if isinstance(value, str) else "", known))
     return value

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import difflib
+import numbers
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["BudgetError", "InputError", "PointillistError", "RunStopped", "Shown", "in_short", "is_near", "nearest"]
+__all__ = [
+    "BudgetError",
+    "InputError",
+    "PointillistError",
+    "RunStopped",
+    "Shown",
+    "brief",
+    "in_short",
+    "is_near",
+    "nearest",
+]
+
+
+LONGEST = 300
+"""Letters of a value that a message shows, at most."""
 
 
 class PointillistError(Exception):
@@ -24,12 +39,29 @@ class InputError(PointillistError, ValueError):
         self.value = value
         self.rule = rule
         self.hint = hint
-        shown = value if isinstance(value, Shown) else repr(value)
-        super().__init__(f"{parameter} {rule}, got {shown}; {hint}.")
+        shown = value if isinstance(value, Shown) else _repr(value)
+        if len(shown) > LONGEST:
+            shown = f"{shown[:LONGEST]}..."
+        super().__init__(f"{parameter} {rule}, got {' '.join(shown.split())}; {hint}.")
 
 
 class Shown(str):
     """A value that is shown without quotation marks."""
+
+
+def brief(value: Any) -> Any:
+    """A value as messages show it: plain ones as they are, of all others only the type, since they may hold data."""
+    if value is None or isinstance(value, (str, numbers.Real)):
+        return value
+    return Shown(f"an object of type {type(value).__name__}")
+
+
+def _repr(value: Any) -> str:
+    """``repr``, or the type where that fails: Python refuses to print integers of more than 4,300 digits."""
+    try:
+        return repr(value)
+    except Exception:
+        return f"an object of type {type(value).__name__}"
 
 
 class BudgetError(PointillistError):

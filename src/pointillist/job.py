@@ -9,14 +9,14 @@ from functools import cached_property
 from typing import Any
 
 from pointillist.algorithms import Method, Task, get_method
-from pointillist.checks import at_least, between, check, one_of, present, whole
+from pointillist.checks import at_least, between, check, flag, one_of, present, real, whole
 from pointillist.data.domain import Domain
 from pointillist.data.neighbours import Relation
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Schema
 from pointillist.data.sources import Source, TableSource
 from pointillist.data.table import Table
-from pointillist.errors import PointillistError, RunStopped, Shown, in_short, is_near
+from pointillist.errors import PointillistError, RunStopped, Shown, brief, in_short, is_near
 from pointillist.framework import Algorithm, Log, run
 from pointillist.privacy.account import ledger_for, require_effect
 from pointillist.privacy.budget import Budget
@@ -87,17 +87,17 @@ def prepare(
     source.schema.require_reviewed("of the table")
     rule, hint = "must be another table", "give a table that is public already, or leave it out"
     check(public is None or public is not table, "public", Shown("the private table"), rule, hint)
-    relation = Relation(one_of("relation", str(relation), [r.value for r in Relation]))
+    relation = Relation(one_of("relation", relation, [r.value for r in Relation]))
     rows_known = source.rows if relation is Relation.REPLACE else None  # where n is private, it decides nothing
     enough = rows_known is None or rows_known >= 2
     check(enough, "table", Shown(f"{rows_known}"), "must have at least 2 rows", "give the whole table")
-    budget = Budget(float(epsilon), _delta(delta, rows_known), relation)
+    budget = Budget(real("epsilon", epsilon, 1.0), _delta(delta, rows_known), relation)
     seed = between("seed", whole("seed", seed), 0, 2**63 - 1, "use 0")
     if insecure_noise_seed is not None:
         insecure_noise_seed = at_least("insecure_noise_seed", whole("insecure_noise_seed", insecure_noise_seed), 0)
     if rows is not None:
         rows = between("rows", whole("rows", rows), 1, MOST_ROWS, "give for example 1000")
-    settings, domain = settings or {}, source.schema.domain
+    zcdp, settings, domain = flag("zcdp", zcdp), _named(settings), source.schema.domain
     chosen = _method(method, domain, group, settings, public)
     chosen.require_public(public is not None)
     grouping, configured = chosen.grouping(group), chosen.configure(settings)
@@ -338,9 +338,8 @@ def workload_of(workload: str | Workload, domain: Domain, max_cells: int) -> Wor
     """The workload, as given or from its text; a random draw takes marginals of at most ``max_cells`` cells."""
     if isinstance(workload, str):
         return parse_workload(workload, domain, max_cells)
-    given = type(workload).__name__
     rule, hint = "must be a text or a Workload", "write for example marginals:3, or use Workload.of"
-    check(isinstance(workload, Workload), "workload", Shown(f"a {given}"), rule, hint)
+    check(isinstance(workload, Workload), "workload", brief(workload), rule, hint)
     rule = "must be over the table's columns"
     check(workload.domain == domain, "workload", Shown("another domain"), rule, "build it from table.domain")
     return workload
@@ -354,7 +353,20 @@ def _source(table: Any, schema: Schema | None) -> Source:
         source: Source = table
         return source
     hint = "pass schema=Schema.load(...)"
-    return TableSource(Table.encode(table, present("schema", schema, "must be given with a plain table", hint)))
+    given = present("schema", schema, "must be given with a plain table", hint)
+    check(isinstance(given, Schema), "schema", brief(given), "must be a Schema", hint)
+    return TableSource(Table.encode(table, given))
+
+
+def _named(settings: Any) -> Mapping[str, Any]:
+    """Settings by their names."""
+    if settings is None:
+        return {}
+    good = isinstance(settings, Mapping) and all(isinstance(name, str) for name in settings)
+    rule, hint = "must be a dictionary of names and values", 'give for example {"rounds": 50}'
+    check(good, "settings", brief(settings), rule, hint)
+    named: Mapping[str, Any] = settings
+    return named
 
 
 def _public_table(public: Any, schema: Schema) -> PublicTable | None:
@@ -371,7 +383,7 @@ def _method(
 
 def _delta(delta: float | None, rows: int | None) -> float:
     if delta is not None:
-        return float(delta)
+        return real("delta", delta, 1e-9)
     rule = "must be given under add-remove, since 1/n^2 would reveal n"
     return 1 / present("delta", rows, rule, "give a number well below 1/n, for example 1e-9") ** 2
 

@@ -21,12 +21,12 @@ from pointillist.algorithms import Method
 from pointillist.checks import check
 from pointillist.data.schema import Schema
 from pointillist.data.sources import LaterSource
-from pointillist.errors import RunStopped, Shown, in_short
+from pointillist.errors import InputError, PointillistError, RunStopped, Shown, in_short
 from pointillist.job import Job, SpendingProgress, prepare
 from pointillist.queries.workload import Workload
 from pointillist.release import Place, Release
+from pointillist.release.journal import BACKUP, Journal, Record, read_journal
 from pointillist.release.journal import NAME as JOURNAL
-from pointillist.release.journal import Journal, Record, read_journal
 from pointillist.release.recorded import RecordedDoor
 from pointillist.reporting import phase
 
@@ -167,7 +167,15 @@ def resume(
     except BaseException:
         place.close()
         raise
-    door = RecordedDoor(job.curator, journal, job.schema.domain, records)
+    try:
+        door = RecordedDoor(job.curator, journal, job.schema.domain, records)
+    except BaseException as error:
+        journal.close()
+        place.close()
+        if isinstance(error, PointillistError) or not isinstance(error, Exception):
+            raise
+        rule = f"must be undamaged ({type(error).__name__})"
+        raise InputError("journal", str(place.work / JOURNAL), rule, BACKUP) from error
     return _finish(job, door, place, journal, booking, progress, announce)
 
 

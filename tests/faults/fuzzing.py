@@ -109,6 +109,9 @@ WORDS = (
 )  # fmt: skip
 """Values of all kinds for options."""
 
+UNUSABLE = ("/nowhere/x", "/", "x" * 300, "/dev/null", "release/release.json", "people.csv", ".", "release", "..")
+"""Places for a release that are refused: the demo takes long."""
+
 
 # --- damaged files
 
@@ -248,15 +251,15 @@ def _options(chance: random.Random, folder: Path) -> None:
 
     group: Any = typer.main.get_command(cli.app)
     name = chance.choice([*COMMANDS, "synth", "synth", chance.choice([*group.commands, "nonsense"])])
+    words = WORDS if name != "demo" else UNUSABLE
     arguments = [name, *COMMANDS.get(name, [])]
     known = [option for one in group.commands[name].params for option in one.opts] if name in group.commands else []
     options = [option for option in known if option.startswith("--")] or ["--nonsense"]
     for _ in range(chance.choice([1, 1, 2, 3])):
         if chance.random() < 0.8:
-            arguments += [chance.choice(options), chance.choice(WORDS)]
+            arguments += [chance.choice(options), chance.choice(words)]
         else:
-            arguments[chance.randrange(1, len(arguments) + 1) :][:1] = [chance.choice(WORDS)]
-            arguments.insert(chance.randrange(1, len(arguments) + 1), chance.choice(WORDS))
+            arguments.insert(chance.randrange(1, len(arguments) + 1), chance.choice(words))
     before = sorted(os.listdir(folder))
     code, err = _command(arguments)
     if code not in (0, 2) or "Traceback" in err:

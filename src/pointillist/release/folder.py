@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pointillist.checks import at_least, check
+from pointillist.checks import at_least, check, path_of
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table
 from pointillist.errors import InputError, PointillistError, Shown, in_short
@@ -123,7 +123,7 @@ class Release:
         Args:
             folder: the folder that :meth:`save` wrote.
         """
-        folder = Path(folder)
+        folder = path_of("release", folder)
         if (folder / JOURNAL).is_file() and not (folder / SPEC).is_file():
             hint = f"finish it with `pointillist resume {folder}`"
             raise InputError("release", str(folder), "must be complete (this run was interrupted)", hint)

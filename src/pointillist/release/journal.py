@@ -26,10 +26,12 @@ import numpy as np
 
 from pointillist.errors import InputError
 
-__all__ = ["NAME", "Journal", "Record", "is_blank", "read_journal", "sync_folder"]
+__all__ = ["BACKUP", "NAME", "Journal", "Record", "is_blank", "read_journal", "sync_folder"]
 
 NAME = "journal"
 """The name of the file in the folder of a run."""
+
+BACKUP = "bring the file back from a backup: what it lists is spent"
 
 HEAD = re.compile(rb"(?=([0-9a-f]{8}) (\{[^\n]*\})\n)")  # matches may overlap where a line end is damaged
 
@@ -114,7 +116,7 @@ def _is_record(content: bytes, start: int) -> bool:
 
 def _damaged(path: Path, at: int) -> InputError:
     rule = f"must be undamaged (the record at byte {at:,} is not, and it is not the last one)"
-    return InputError("journal", str(path), rule, "bring the file back from a backup: what it lists is spent")
+    return InputError("journal", str(path), rule, BACKUP)
 
 
 def _records(content: bytes) -> Iterator[tuple[Record, int]]:

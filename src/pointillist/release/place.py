@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from pointillist.checks import check
+from pointillist.checks import check, flag, path_of
 from pointillist.errors import InputError, PointillistError
 from pointillist.release.journal import NAME as JOURNAL
 from pointillist.release.journal import is_blank, sync_folder
@@ -86,7 +86,7 @@ class Place:
     @classmethod
     def reopen(cls, folder: str | Path) -> Place:
         """The place of an interrupted run, if no other process has it."""
-        target = Path(folder).resolve()
+        target = path_of("release", folder).resolve()
         if _is_ours(target.name) and (target / JOURNAL).is_file():
             target = target.with_name(target.name.removeprefix(".").removesuffix(NEW))
         places = (_beside(target), target)
@@ -174,7 +174,7 @@ class Place:
 
 def check_target(folder: str | Path, force: bool, inputs: Sequence[Path] = ()) -> Path:
     """Refuse a target that cannot be written or would overwrite something."""
-    target = Path(folder).resolve()
+    target = path_of("out", folder).resolve()
     for path in inputs:
         inside = Path(path).exists() and target in Path(path).resolve().parents
         rule = f"must not hold {Path(path).name}, which the run reads"
@@ -196,7 +196,7 @@ def check_target(folder: str | Path, force: bool, inputs: Sequence[Path] = ()) -
     if target.exists() and not empty:
         if (target / LOCK).is_file() and (not (target / SPEC).is_file() or _is_held(target / LOCK)):
             raise _occupied(target, target)
-        check(force, "out", str(folder), "must not exist already", _hint(target, target))
+        check(flag("force", force), "out", str(folder), "must not exist already", _hint(target, target))
         rule = "must be a release with no other files in it to be replaced"
         check(is_release(target), "out", str(folder), rule, "choose another folder")
     return target
