@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -402,3 +403,25 @@ def test_a_run_that_came_first_in_the_meantime_is_not_replaced(
             Place.claim(tmp_path / "r", force)
         assert os.listdir(tmp_path) == ["r"]
     places[0].abandon()
+
+
+def test_a_journal_with_wrong_content_is_refused_in_one_sentence(
+    town: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checksums are right: somebody has edited it."""
+    path = interrupted(tmp_path / "r", town, monkeypatch, number=7) / "journal"
+    whole = path.read_bytes()
+    edits = {'"noise"': '"voice"', '"rows"': '"crows"', '"scale": ': '"scale": "x", "x": ', '"n": ': '"m": '}
+    for old, new in edits.items():
+        lines = whole.split(b"\n")
+        number = next(n for n, line in enumerate(lines) if old.encode() in line)
+        before, head = lines[number][: lines[number].index(b'{"kind"') - 9], lines[number].partition(b'{"kind"')
+        line = b"".join(head[1:]).replace(old.encode(), new.encode())
+        lines[number] = before + b"%08x %s" % (zlib.crc32(line), line)
+        path.write_bytes(b"\n".join(lines))
+        with pytest.raises(InputError, match=r"^journal must be undamaged \(.*; bring the file back from a backup"):
+            resume(tmp_path / "r", town)
+    path.write_bytes(whole)
+    assert same(resume(tmp_path / "r", town), synthesize(town, **options("mwem")))
+    with pytest.raises(InputError, match="must be the folder of an interrupted run"):
+        resume("/")

@@ -38,6 +38,7 @@ from pointillist.evaluation.accuracy import Errors
 from pointillist.job import prepare, workload_of
 from pointillist.leaving import REFUSED, in_order
 from pointillist.release import Release, check_target
+from pointillist.release.journal import undamaged
 from pointillist.reporting import reporting_to
 from pointillist.runs import journal_of, resume, run_into
 
@@ -157,11 +158,12 @@ def resume_run(
 ) -> None:
     """Finish an interrupted run from its journal, without spending anything twice."""
     spec = journal_of(out)[0].data
-    origin = spec["origin"]
-    data, public = data or origin.get("data"), public or origin.get("public")
-    file = schema or (Path(origin["schema"]) if "schema" in origin else None)
-    load = None if data is None else lambda: _load(data, file)
-    source = LaterSource(Schema.from_dict(spec["schema"]), spec["n"], load)
+    with undamaged(out):
+        origin = spec["origin"]
+        data, public = data or origin.get("data"), public or origin.get("public")
+        file = schema or (Path(origin["schema"]) if "schema" in origin else None)
+        load = None if data is None else lambda: _load(data, file)
+        source = LaterSource(Schema.from_dict(spec["schema"]), spec["n"], load)
     with _progress():
         release = resume(out, source, public=_load_public(public), announce=notes.print)
     _show_release(release, out.resolve())

@@ -21,12 +21,12 @@ from pointillist.algorithms import Method
 from pointillist.checks import check
 from pointillist.data.schema import Schema
 from pointillist.data.sources import LaterSource
-from pointillist.errors import InputError, PointillistError, RunStopped, Shown, in_short
+from pointillist.errors import RunStopped, Shown, in_short
 from pointillist.job import Job, SpendingProgress, prepare
 from pointillist.queries.workload import Workload
 from pointillist.release import Place, Release
-from pointillist.release.journal import BACKUP, Journal, Record, read_journal
 from pointillist.release.journal import NAME as JOURNAL
+from pointillist.release.journal import Journal, Record, read_journal, undamaged
 from pointillist.release.recorded import RecordedDoor
 from pointillist.reporting import phase
 
@@ -155,27 +155,22 @@ def resume(
         announce: as in :func:`synthesize`.
     """
     place = Place.reopen(out)
-    try:
+    path = place.work / JOURNAL
+    with contextlib.ExitStack() as opened:
+        opened.callback(place.close)
         if place.complete:
             place.finish()
             return Release.load(place.target)
-        spec = read_journal(place.work / JOURNAL)[0][0].data
-        job = _job_of(spec, table, public, method)
-        booking = Booked(spec["run"], None if spec["account"] is None else Account.open(spec["account"]))
+        with undamaged(path):
+            spec = read_journal(path)[0][0].data
+            job = _job_of(spec, table, public, method)
+            booking = Booked(spec["run"], None if spec["account"] is None else Account.open(spec["account"]))
         booking.reserve(job)
         journal, records = Journal.reopen(place.work)
-    except BaseException:
-        place.close()
-        raise
-    try:
-        door = RecordedDoor(job.curator, journal, job.schema.domain, records)
-    except BaseException as error:
-        journal.close()
-        place.close()
-        if isinstance(error, PointillistError) or not isinstance(error, Exception):
-            raise
-        rule = f"must be undamaged ({type(error).__name__})"
-        raise InputError("journal", str(place.work / JOURNAL), rule, BACKUP) from error
+        opened.callback(journal.close)
+        with undamaged(path):
+            door = RecordedDoor(job.curator, journal, job.schema.domain, records)
+        opened.pop_all()  # from here on they are closed by the run
     return _finish(job, door, place, journal, booking, progress, announce)
 
 

@@ -13,6 +13,7 @@ the same charges again and spends nothing twice, since the lost draw left no tra
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -24,9 +25,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from pointillist.errors import InputError
+from pointillist.errors import InputError, PointillistError
 
-__all__ = ["BACKUP", "NAME", "Journal", "Record", "is_blank", "read_journal", "sync_folder"]
+__all__ = ["NAME", "Journal", "Record", "is_blank", "read_journal", "sync_folder", "undamaged"]
 
 NAME = "journal"
 """The name of the file in the folder of a run."""
@@ -112,6 +113,18 @@ def _is_record(content: bytes, start: int) -> bool:
     """Whether a record begins at ``start`` or anywhere behind it."""
     lines = HEAD.finditer(content, start)
     return any(found[1] == b"%08x" % zlib.crc32(found[2]) for found in lines)
+
+
+@contextlib.contextmanager
+def undamaged(path: Path) -> Iterator[None]:
+    """Use the content of a journal; whatever is wrong with it is told in one sentence."""
+    try:
+        yield
+    except PointillistError:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        rule = f"must be undamaged ({type(error).__name__} in its content)"
+        raise InputError("journal", str(path), rule, BACKUP) from error
 
 
 def _damaged(path: Path, at: int) -> InputError:

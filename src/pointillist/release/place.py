@@ -89,7 +89,7 @@ class Place:
         target = path_of("release", folder).resolve()
         if _is_ours(target.name) and (target / JOURNAL).is_file():
             target = target.with_name(target.name.removeprefix(".").removesuffix(NEW))
-        places = (_beside(target), target)
+        places = (_beside(target), target) if target.name else ()
         work = next((path for path in places if (path / JOURNAL).is_file()), None)
         if work is None:
             raise _no_journal(folder, target)

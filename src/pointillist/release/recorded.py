@@ -89,7 +89,7 @@ class RecordedDoor:
         record = self._played.popleft()
         if record.data["operation"] != operation:
             found = record.data["operation"]
-            text = f"the journal has the result of {found} where the run needs {operation}"
+            text = f"the journal has the result of {found!r:.60} where the run needs {operation}"
             raise PointillistError(f"{text}; use the version of pointillist that began it")
         return record
 
