@@ -88,7 +88,7 @@ def test_a_new_user_from_a_csv_to_figures(run: Run, home: Path, charges: list[En
     lines = drafted.out.splitlines()
     assert re.fullmatch(r"wrote town\.schema\.toml: 4 columns, [\d,]+ cells", lines[0])
     assert lines[1:] == [
-        "left out (too many different values): id",
+        "left out (too many different values): 'id'",
         "It was drafted from the data: review every value and bin edge, then set reviewed = true and run",
         "  pointillist synth town.csv --schema town.schema.toml --epsilon 1",
     ]

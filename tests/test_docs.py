@@ -19,9 +19,11 @@ from pointillist import Grouping, InputError, Relation, Workload, load, prepare
 from pointillist.algorithms import METHODS, auto
 from pointillist.algorithms.settings import describe
 from pointillist.cli import app
+from pointillist.families.saved import FAMILIES, MODELS
 from pointillist.framework import Replay, run
 from pointillist.privacy.scores import MaxError
 from pointillist.queries.candidates import Whole
+from pointillist.queries.workload import KINDS
 from pointillist.strategies import Rounds, SelectEvenly
 from pointillist.updates import losses, shrinkage
 
@@ -29,6 +31,16 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted(DOCS.glob("*.md"))]
 FENCE = re.compile(r"^(?P<indent> *)```(?P<kind>\S*)[^\n`]*\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def registries() -> Iterator[None]:
+    """What the skeletons of the pages add to the registries is removed again."""
+    known = [(entries, dict(entries)) for entries in (FAMILIES, MODELS, KINDS)]
+    yield
+    for entries, before in known:
+        entries.clear()
+        entries.update(before)
 
 
 def name_of(path: Path) -> str:

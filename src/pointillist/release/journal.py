@@ -122,7 +122,7 @@ def undamaged(path: Path) -> Iterator[None]:
         yield
     except PointillistError:
         raise
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         rule = f"must be undamaged ({type(error).__name__} in its content)"
         raise InputError("journal", str(path), rule, BACKUP) from error
 
