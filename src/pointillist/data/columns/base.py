@@ -58,6 +58,20 @@ class Column(Protocol):
     def labels(self) -> tuple[Label, ...]:
         """The value that each code except missing stands for; empty if codes stand for bins."""
 
+    @property
+    def fine(self) -> bool:
+        """Whether the codes are finer than a model should carry. A run then merges them, from noisy counts."""
+
+    @property
+    def own(self) -> tuple[int, ...]:
+        """Codes that are never merged with others, such as declared points and missing."""
+
+    def levels(self) -> tuple[np.ndarray, ...]:
+        """Return coarser groupings of the codes, the coarsest first: the number of the group of each code.
+
+        Groups of a level are unions of groups of the next one. Empty if the column has no such hierarchy.
+        """
+
     def encode(self, array: pa.Array) -> np.ndarray:
         """Return the code of each value, in the smallest type; refuse values that the column does not allow."""
 

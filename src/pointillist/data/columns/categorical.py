@@ -111,6 +111,20 @@ class Categorical:
     def _kind(self) -> type:
         return type(self.labels[0])
 
+    @property
+    def fine(self) -> bool:
+        """False: the codes are those that a model carries."""
+        return False
+
+    @property
+    def own(self) -> tuple[int, ...]:
+        """Missing, if values may be missing."""
+        return (self.size - 1,) if self.missing else ()
+
+    def levels(self) -> tuple[np.ndarray, ...]:
+        """Return nothing: there is no hierarchy."""
+        return ()
+
     def encode(self, array: pa.Array) -> np.ndarray:
         """Return the code of each value. Numbers and booleans may also be given as strings."""
         array, values = self._comparable(array)

@@ -102,6 +102,20 @@ class Numeric:
         """The type of the decoded column."""
         return self.dtype or ("int64" if self.integer else "float64")
 
+    @property
+    def fine(self) -> bool:
+        """False: the codes are those that a model carries."""
+        return False
+
+    @property
+    def own(self) -> tuple[int, ...]:
+        """Missing, if values may be missing."""
+        return (self.size - 1,) if self.missing else ()
+
+    def levels(self) -> tuple[np.ndarray, ...]:
+        """Return nothing: there is no hierarchy."""
+        return ()
+
     def encode(self, array: pa.Array) -> np.ndarray:
         """Return the bin of each number. Numbers may also be given as strings."""
         import pyarrow as pa
