@@ -985,7 +985,7 @@ def test_the_commands(plain: Path, command: Callable[..., tuple[int, str]]) -> N
     assert "signed plain with the key " in text
     code, text = command("verify", "plain", "--public-key", "key.pem.pub", "--replay")
     assert code == 0
-    assert "verified: all 16 checks that apply to plain passed" in text
+    assert "verified: all 17 checks that apply to plain passed" in text
     assert [line.split()[0] for line in text.splitlines()] == ["ok"] * 16 + ["verified:"]
     code, text = command("verify", "plain", "--json")
     found = json.loads(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,10 +14,10 @@ from pointillist.data.domain import Domain
 from pointillist.data.neighbours import Relation
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Schema
-from pointillist.data.sources import Source, TableSource
+from pointillist.data.sources import MergedSource, Source, TableSource
 from pointillist.data.table import Table
 from pointillist.errors import PointillistError, RunStopped, Shown, brief, in_short, is_near
-from pointillist.framework import Algorithm, Log, run
+from pointillist.framework import Algorithm, Log, Round, run
 from pointillist.privacy.account import ledger_for, require_effect
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.curator import MOST_ROWS, Curator, Door, planned
@@ -26,8 +26,20 @@ from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.privacy.ledger import Ledger
 from pointillist.queries.candidates import Grouping
 from pointillist.queries.kway import parse_workload, sized
+from pointillist.queries.marginal import Marginal
 from pointillist.queries.workload import Workload, show_bytes
-from pointillist.release import Description, MethodUsed, Privacy, PublicUsed, Release, draw_rows, read, versions
+from pointillist.refining import Refining
+from pointillist.release import (
+    Description,
+    MethodUsed,
+    Privacy,
+    PublicUsed,
+    Refined,
+    Release,
+    draw_rows,
+    read,
+    versions,
+)
 from pointillist.reporting import phase as report_phase
 from pointillist.reporting import step as report_step
 
@@ -97,19 +109,47 @@ def prepare(
         insecure_noise_seed = at_least("insecure_noise_seed", whole("insecure_noise_seed", insecure_noise_seed), 0)
     if rows is not None:
         rows = between("rows", whole("rows", rows), 1, MOST_ROWS, "give for example 1000")
-    zcdp, settings, domain = flag("zcdp", zcdp), _named(settings), source.schema.domain
-    chosen = _method(method, domain, group, settings, public)
+    zcdp, settings = flag("zcdp", zcdp), _named(settings)
+    refining = Refining(source.schema) if any(column.fine for column in source.schema.columns) else None
+    planned_for = source.schema if refining is None else refining.planned
+    chosen = _method(method, planned_for.domain, group, settings, public)
     chosen.require_public(public is not None)
     grouping, configured = chosen.grouping(group), chosen.configure(settings)
-    queries = sized(workload_of(workload, domain, RANDOM_DRAW_CELLS if rows_known is None else rows_known))
-    task = Task(queries, grouping, _public_table(public, source.schema))
+    most_cells = RANDOM_DRAW_CELLS if rows_known is None else rows_known
+    queries = sized(_asked(workload, source.schema.domain, refining, most_cells))
+    task = Task(queries, grouping, _public_table(public, planned_for))
     algorithm = chosen.algorithm(task, configured)
-    ledger = Ledger(budget) if zcdp else ledger_for(budget, rows_known, algorithm.strategy.outline)
+    outline = algorithm.strategy.outline if refining is None else refining.before(algorithm.strategy.outline)
+    ledger = Ledger(budget) if zcdp else ledger_for(budget, rows_known, outline)
     noise = None if insecure_noise_seed is None else InsecureSeededNoise(insecure_noise_seed)
     options = {"rows": rows, "seed": seed, "insecure_noise_seed": insecure_noise_seed, "zcdp": zcdp}
-    job = Job(chosen, configured, task, algorithm, Curator(source, ledger, noise), source.schema, rows, seed, options)
+    job = Job(
+        chosen,
+        configured,
+        task,
+        algorithm,
+        Curator(source, ledger, noise),
+        source.schema,
+        rows,
+        seed,
+        options,
+        None if refining is None else Stage(refining, public),
+    )
     job.check_plan()
     return job
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The stage before a run whose table has fine columns.
+
+    Attributes:
+        refining: what it measures, and what follows from that.
+        public: the public table as it was given, which is encoded again when the groups are known.
+    """
+
+    refining: Refining
+    public: Any
 
 
 @dataclass(frozen=True)
@@ -126,6 +166,9 @@ class Job:
         rows: the number of synthetic rows; None for n, or its noisy count.
         seed: the seed of the post-processing.
         options: further arguments of :func:`prepare` that are needed to prepare the same job again.
+        stage: the stage before the run, if some columns are fine. The job is then planned for the largest number of
+            groups, and :meth:`refined` gives the one that is run.
+        refined_from: the schema as it was given and what the stage measured, for a refined job.
     """
 
     method: Method
@@ -137,13 +180,16 @@ class Job:
     rows: int | None
     seed: int
     options: dict[str, Any]
+    stage: Stage | None = None
+    refined_from: Refined | None = None
     _started: list[bool] = field(default_factory=list, repr=False)
 
     @cached_property
     def facts(self) -> Facts:
         """What is known before anything is spent. A private number of rows is taken to be large."""
         rows = self.curator.public_rows
-        return planned(self.curator.ledger, MOST_ROWS if rows is None else rows, private=rows is None)
+        facts = planned(self.curator.ledger, MOST_ROWS if rows is None else rows, private=rows is None)
+        return facts if self.stage is None else self.stage.refining.after(facts)
 
     @cached_property
     def plan(self) -> tuple[Phase, ...]:
@@ -228,7 +274,48 @@ class Job:
                 share of the budget that is spent.
             announce: gets a few lines about the size of the job and about what was found.
         """
-        return self.release(*self.execute(self.curator, progress, announce))
+        job = self.refined(self.curator, announce)
+        return job.release(*job.execute(job.curator, progress, announce))
+
+    def refined(self, door: Door, announce: Callable[[str], None] = lambda text: None) -> Job:
+        """The job that is run: this one, or one with the fine columns merged, which costs a share of the budget.
+
+        Args:
+            door: a door to this job's curator.
+            announce: gets a line about what is done.
+        """
+        if self.stage is None:
+            return self
+        if self._started:
+            raise PointillistError("this job was run already, and its budget is spent; prepare a new one")
+        refining = self.stage.refining
+        announce(refining.describe())
+        report_phase("refining columns")
+        self._started.append(True)
+        facts = door.open()
+        log = Log(facts)
+        try:
+            measured = door.measure(refining.asked(facts))
+            log.rounds.append(Round(measurements=measured))
+            schema = refining.merged(measured, facts)
+            curator = self.curator.onto(MergedSource(self.curator.source, schema))
+            queries = Workload.from_dict(self.task.workload.to_dict(), schema.domain)
+            task = Task(queries, self.task.grouping, _public_table(self.stage.public, schema))
+            algorithm = self.method.algorithm(task, self.settings)
+        except PointillistError as error:
+            raise self.stopped(str(error), log) from error
+        except (Exception, KeyboardInterrupt) as error:  # whatever it is, what was spent must be told
+            raise self.stopped(f"the run was stopped by {in_short(error)}", log) from error
+        return replace(
+            self,
+            task=task,
+            algorithm=algorithm,
+            curator=curator,
+            schema=schema,
+            stage=None,
+            refined_from=Refined(self.schema, log),
+            _started=[],
+        )
 
     def execute(self, door: Door, progress: SpendingProgress, announce: Callable[[str], None]) -> tuple[Any, Log]:
         """Run the loop against a door to this job's curator: the model and the transcript."""
@@ -263,7 +350,8 @@ class Job:
             rows = draw_rows(self.algorithm.family, params, self.schema, self.rows or default, self.seed)
         except (Exception, KeyboardInterrupt) as error:  # whatever it is, what was spent must be told
             raise self.stopped(f"drawing rows was stopped by {in_short(error)}", log) from error
-        return Release(rows, self.algorithm.family, params, log, self._description(log, len(rows)))
+        about = self._description(log, len(rows))
+        return Release(rows, self.algorithm.family, params, log, about, self.refined_from)
 
     def stopped(self, reason: str, log: Log | None) -> RunStopped:
         """The error of a run that stopped after budget was spent."""
@@ -292,6 +380,7 @@ class Job:
             seed=self.seed,
             schema=self.schema.to_dict(),
             versions=versions(),
+            given=None if self.refined_from is None else self.refined_from.schema.to_dict(),
         )
 
     def _privacy(self, log: Log) -> Privacy:
@@ -345,6 +434,21 @@ def workload_of(workload: str | Workload, domain: Domain, max_cells: int) -> Wor
     return workload
 
 
+def _asked(workload: str | Workload, given: Domain, refining: Refining | None, most_cells: int) -> Workload:
+    """The workload over the domain that a run is planned for; one that is given as such is over the given domain."""
+    if refining is None:
+        return workload_of(workload, given, most_cells)
+    planned_for = refining.planned.domain
+    if isinstance(workload, str):
+        return workload_of(workload, planned_for, most_cells)
+    asked = workload_of(workload, given, most_cells)
+    fixed = {i for queries in asked.queries if not isinstance(queries, Marginal) for i in queries.scope}
+    names = Shown(f"other queries of {[given.names[i] for i in sorted(fixed & set(refining.fine))][:3]}")
+    rule, hint = "must be of marginals where columns have no fixed bins", "give these columns edges in the schema"
+    check(not fixed & set(refining.fine), "workload", names, rule, hint)
+    return Workload.from_dict(asked.to_dict(), planned_for)
+
+
 def _source(table: Any, schema: Schema | None) -> Source:
     """The private rows, whatever holds them."""
     if isinstance(table, Table):
@@ -370,7 +474,12 @@ def _named(settings: Any) -> Mapping[str, Any]:
 
 
 def _public_table(public: Any, schema: Schema) -> PublicTable | None:
-    return public if public is None or isinstance(public, PublicTable) else PublicTable.encode(public, schema)
+    """The public table in the codes of a schema."""
+    if public is None or (isinstance(public, PublicTable) and public.domain == schema.domain):
+        return public
+    rule, hint = "must be a plain table where columns have no fixed bins", "give it as it is, not encoded"
+    check(not isinstance(public, PublicTable), "public", Shown("an encoded table"), rule, hint)
+    return PublicTable.encode(public, schema)
 
 
 def _method(

@@ -211,6 +211,9 @@ def _finish(
     """Run what is left, draw the rows and publish the release; whatever stops it, the journal stays."""
     log = None
     try:
+        staged = job.refined(door, announce)
+        if staged is not job:
+            job, door = staged, door.onto(staged.curator, staged.schema.domain)
         params, log = job.execute(door, progress, announce)
         booking.settle(job, done=True)  # nothing more will be charged
         release = job.release(params, log)

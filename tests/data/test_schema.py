@@ -166,7 +166,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         spec_of(SEX | {"order": True}),
-        "column 'sex' must only have the keys name, type, values, ordered, missing, other, dtype, got 'order'; "
+        "column 'sex' must only have the keys name, type, values, ordered, missing, other, dtype, "
+        "merge, prefixes, parents, got 'order'; "
         "did you mean 'ordered'.",
     ),
     (

@@ -12,14 +12,16 @@ import numpy as np
 
 from pointillist.attestation.files import Folder, read_json
 from pointillist.attestation.findings import Failed, require
+from pointillist.attestation.ledger import COUNTED
 from pointillist.checks import check
 from pointillist.data.domain import Domain
 from pointillist.data.schema import Schema
 from pointillist.families.saved import load_family
 from pointillist.framework import Family, Log
+from pointillist.privacy.ledger import Entry
 from pointillist.queries.workload import Workload
 from pointillist.release import FORMAT, Description, format1
-from pointillist.release.folder import MODEL, TRANSCRIPT
+from pointillist.release.folder import MODEL, REFINED, TRANSCRIPT, Refined, refined_of
 from pointillist.release.place import SPEC
 from pointillist.release.transcript import log_of
 
@@ -87,6 +89,28 @@ class Evidence:
             log = log_of(arrays, domain, facts)
         log.start = dict(self.about.method.start)
         return log
+
+    @cached_property
+    def refined(self) -> Refined | None:
+        """What was measured of fine columns before the run."""
+        about, arrays = self.about, self.folder.arrays(TRANSCRIPT)
+        if about.given is None:
+            require(not any(name.startswith(REFINED) for name in arrays), "no column was fine, but some were measured")
+            return None
+        _require_small(json.loads(str(arrays[REFINED + "asked"])), Schema.from_dict(about.given).domain)
+        return refined_of(about, arrays)
+
+    @property
+    def whole_log(self) -> Log:
+        """All that was learned and paid for: of fine columns first, then by the run."""
+        before = [] if self.refined is None else self.refined.log.rounds
+        return Log(self.log.facts, [*before, *self.log.rounds])
+
+    @cached_property
+    def run_charges(self) -> tuple[Entry, ...]:
+        """The charges of the run itself."""
+        before = 0 if self.refined is None else len(self.refined.log.measurements)
+        return tuple(entry for entry in self.about.privacy.ledger if entry.label != COUNTED)[before:]
 
     @cached_property
     def model_arrays(self) -> dict[str, np.ndarray]:

@@ -11,8 +11,8 @@ import numpy as np
 from pointillist.algorithms import METHODS, Method, Public, Task
 from pointillist.attestation.evidence import Evidence
 from pointillist.attestation.findings import Failed, one_line, require
-from pointillist.attestation.ledger import COUNTED
 from pointillist.attestation.tables import read_parquet
+from pointillist.data.columns import Column, Merged
 from pointillist.data.public import PublicTable
 from pointillist.data.table import Table
 from pointillist.errors import RunStopped
@@ -23,9 +23,10 @@ from pointillist.privacy.scores import Pick, ScoreRule
 from pointillist.queries.base import Queries
 from pointillist.queries.candidates import Candidates, Grouping
 from pointillist.queries.measurement import Measurement
+from pointillist.refining import Refining
 from pointillist.release import draw_rows
 
-__all__ = ["check_model", "check_replay", "check_rows"]
+__all__ = ["check_columns", "check_model", "check_replay", "check_rows"]
 
 T = TypeVar("T")
 
@@ -89,6 +90,31 @@ def _next(get: Callable[[], T]) -> T:
         raise Failed("the transcript ends before the method does") from None
 
 
+def check_columns(evidence: Evidence) -> str:
+    """Merged columns follow from what was measured of the fine ones."""
+    refined = evidence.refined
+    merged = any(isinstance(column, Merged) for column in evidence.schema.columns)
+    if refined is None:
+        require(not merged, "columns are merged, but the transcript has no counts of their fine codes")
+        return "as they were given"
+    refining = Refining(refined.schema)
+    asked = [one.queries for one in refining.asked(refined.log.facts)]
+    measured = refined.log.measurements
+    require([one.queries for one in measured] == asked, "other counts of fine columns were measured than are asked for")
+    again = refining.merged(measured, refined.log.facts)
+    for column, made in zip(evidence.schema.columns, again.columns, strict=True):
+        same = column.to_dict() == made.to_dict() or (isinstance(made, Merged) and _near(column, made))
+        require(same, f"column {one_line(column.name)[:60]!r} does not follow from its noisy counts")
+    return f"{len(refining.fine):,} merged columns follow from their noisy counts"
+
+
+def _near(column: Column, made: Merged) -> bool:
+    """Whether a column has the same groups, and shares that differ by rounding at most."""
+    if not isinstance(column, Merged) or column.groups != made.groups or column.base.to_dict() != made.base.to_dict():
+        return False
+    return bool(np.allclose(column.shares, made.shares, rtol=0, atol=NEAR))
+
+
 def check_model(evidence: Evidence) -> str:
     """The model can be read, and answers a query with finite numbers."""
     family, params = evidence.model
@@ -133,9 +159,8 @@ def check_replay(evidence: Evidence, public: Any = None) -> str:
     """Run the method on the transcript, and compare the parameters of the model."""
     about, log = evidence.about, evidence.log
     algorithm = _algorithm(evidence, public)
-    charges = [entry for entry in about.privacy.ledger if entry.label != COUNTED]
     try:
-        params, again = run(algorithm, Checked(log, charges), about.seed)
+        params, again = run(algorithm, Checked(log, evidence.run_charges), about.seed)
     except RunStopped as stop:
         if isinstance(stop.__cause__, KeyboardInterrupt):
             raise stop.__cause__ from None

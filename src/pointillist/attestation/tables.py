@@ -8,6 +8,7 @@ import numpy as np
 
 from pointillist.attestation.evidence import Evidence
 from pointillist.attestation.findings import Failed, one_line, require
+from pointillist.data.columns import text_bytes
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table, read_file
 from pointillist.release.folder import ROWS_CSV, ROWS_PARQUET
@@ -52,7 +53,7 @@ def read_parquet(evidence: Evidence) -> pa.Table:
     from pyarrow import parquet
 
     schema, rows = evidence.schema, evidence.about.rows
-    longest = max((len(str(label).encode()) for c in schema.columns for label in c.labels), default=0)
+    longest = max(max(text_bytes(column)) for column in schema.columns)
     with evidence.folder.open(ROWS_PARQUET) as file:
         try:
             found = parquet.ParquetFile(file).schema_arrow

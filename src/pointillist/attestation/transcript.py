@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from itertools import zip_longest
 
 from pointillist.attestation.findings import require
@@ -68,8 +69,13 @@ def check_sensitivities(about: Description, log: Log) -> str:
     return f"recomputed for {len(known):,} different queries under {relation.value}"
 
 
-def check_facts(about: Description) -> str:
-    """The number of rows: public and free, or measured once, before anything else."""
+def check_facts(about: Description, run_charges: Sequence[Entry]) -> str:
+    """The number of rows: public and free, or measured once, before anything else.
+
+    Args:
+        about: the description.
+        run_charges: the charges of the run itself, without those of the stage before it.
+    """
     ledger = about.privacy.ledger
     counted = [entry for entry in ledger if entry.label == COUNTED]
     require(about.total >= 1 and about.rows >= 1, "the numbers of rows must be at least 1")
@@ -80,7 +86,8 @@ def check_facts(about: Description) -> str:
         require(len(counted) == 1 and ledger[0] == counted[0], "the number of rows must be the first charge, once")
         same = counted[0].scale == about.total_sigma == gaussian_scale(counted[0].rho, 1)
         require(same, "the noise of the number of rows is not what was charged")
-    left = minus(about.privacy.rho, sum(entry.rho for entry in counted))
+    before = ledger[: len(ledger) - len(run_charges)]
+    left = minus(about.privacy.rho, sum((Fraction(entry.rho) for entry in before), Fraction(0)))
     require(about.rho == left, f"the rounds had rho = {left!r}, but release.json says {about.rho!r}")
     if counted:
         return f"measured with a noise of {about.total_sigma:.4g}"

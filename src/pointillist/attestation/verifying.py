@@ -20,7 +20,7 @@ from pointillist.attestation.evidence import Evidence
 from pointillist.attestation.files import ATTESTATION, MANIFEST, MOST_SIGNED_JSON, OPTIONAL_FILES, RELEASE_FILES, Folder
 from pointillist.attestation.findings import Failed, Skipped, one_line, require
 from pointillist.attestation.keys import public_key, require_cryptography
-from pointillist.attestation.replaying import check_model, check_replay, check_rows
+from pointillist.attestation.replaying import check_columns, check_model, check_replay, check_rows
 from pointillist.attestation.tables import check_tables
 from pointillist.attestation.transcript import check_facts, check_sensitivities, check_transcript
 from pointillist.data.neighbours import Relation
@@ -126,9 +126,10 @@ def _described(evidence: Evidence) -> Plan:
         ("charges", lambda: ledger.check_charges(evidence.about.privacy), ("description",)),
         ("budget", lambda: ledger.check_conversion(evidence.about.privacy), ("description", "charges")),
         ("statement", lambda: ledger.check_statement(evidence.about), ("description", "ledger sum")),
-        ("number of rows", lambda: check_facts(evidence.about), ("description", "charges")),
-        ("transcript", lambda: check_transcript(evidence.about, evidence.log), ("description", "charges")),
-        ("sensitivities", lambda: check_sensitivities(evidence.about, evidence.log), ("transcript",)),
+        ("number of rows", lambda: check_facts(evidence.about, evidence.run_charges), ("description", "charges")),
+        ("transcript", lambda: check_transcript(evidence.about, evidence.whole_log), ("description", "charges")),
+        ("sensitivities", lambda: check_sensitivities(evidence.about, evidence.whole_log), ("transcript",)),
+        ("columns", lambda: check_columns(evidence), ("transcript",)),
         ("tables", lambda: check_tables(evidence), ("description",)),
         ("model", lambda: check_model(evidence), ("description",)),
     ]

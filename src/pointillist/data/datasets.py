@@ -102,7 +102,8 @@ def _coded(data: pa.Table, sizes: dict[str, int], names: Sequence[str], ordered:
     absent = [name for name in names if name not in sizes]
     rule = "must have a size for every column (these are absent)"
     check(not absent, "file of column sizes", absent, rule, "use the file that belongs to the dataset")
-    columns = [Categorical(name, tuple(range(sizes[name])), ordered=name in ordered) for name in names]
+    # The codes of the papers' tables are kept as they are, also where they are many.
+    columns = [Categorical(name, tuple(range(sizes[name])), name in ordered, merge=False) for name in names]
     return Table.encode(data.select([name for name in names if name in data.column_names]), Schema(tuple(columns)))
 
 

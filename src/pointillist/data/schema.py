@@ -34,11 +34,11 @@ from pathlib import Path
 from typing import Any
 
 from pointillist.checks import check
-from pointillist.data.columns import COLUMN_KINDS, Categorical, Column, Numeric, code_dtype
-from pointillist.data.columns.base import check_flag, check_keys, check_text, check_word
+from pointillist.data.columns import Categorical, Column, Numeric, code_dtype, column_of
+from pointillist.data.columns.base import check_flag, check_keys, check_text
 from pointillist.data.domain import Domain
 from pointillist.data.files import EVERYONE, path_of, private_mode, write_text
-from pointillist.data.messages import column_called, fragment, reason
+from pointillist.data.messages import fragment, reason
 from pointillist.errors import InputError, Shown
 
 __all__ = ["Categorical", "Column", "Numeric", "Schema", "code_dtype"]
@@ -115,7 +115,7 @@ class Schema:
         check_keys("schema", spec, ("format", "reviewed", "ignore", "column"))
         listed, rule = isinstance(spec.get("column"), list), "must have at least one column"
         check(listed, "schema", Shown("no [[column]]"), rule, "add [[column]] tables")
-        columns = tuple(_column(column) for column in spec["column"])
+        columns = tuple(column_of(column) for column in spec["column"])
         return cls(columns, spec.get("reviewed", False), spec.get("ignore", []))
 
     def to_toml(self) -> str:
@@ -177,14 +177,6 @@ def _problem(error: BaseException) -> str:
     return "a number is too long" if "integer string" in str(error) else reason(error)
 
 
-def _column(spec: Any) -> Column:
-    named = isinstance(spec, dict) and isinstance(spec.get("name"), str)
-    check(named, "schema: column", fragment(spec), "must have a name", 'write name = "..."')
-    kind = spec.get("type")
-    check_word(f"{column_called(spec['name'])}: type", kind, list(COLUMN_KINDS))
-    return COLUMN_KINDS[kind].from_dict(spec)
-
-
 def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -192,4 +184,6 @@ def _toml(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_toml(key)} = {_toml(entry)}" for key, entry in value.items()) + " }"
     return repr(value)

@@ -16,12 +16,23 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from pointillist.checks import check
+from pointillist.data.columns import Merged
 from pointillist.data.domain import Attributes, Domain
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table
 from pointillist.errors import InputError, Shown
 
-__all__ = ["LaterSource", "Source", "TableSource", "count", "count_batches", "distinct_rows", "keys_of", "sum_weights"]
+__all__ = [
+    "LaterSource",
+    "MergedSource",
+    "Source",
+    "TableSource",
+    "count",
+    "count_batches",
+    "distinct_rows",
+    "keys_of",
+    "sum_weights",
+]
 
 Columns: TypeAlias = Sequence[np.ndarray]
 """One array of integer codes per column, all of the same length."""
@@ -97,6 +108,31 @@ class LaterSource:
     def batches(self) -> Iterator[Columns]:
         """The rows of the table, which is loaded now."""
         return self._source.batches()
+
+
+@dataclass(frozen=True)
+class MergedSource:
+    """The rows of a source in the groups of merged columns.
+
+    Attributes:
+        source: the rows, in fine codes.
+        schema: the same columns, some of them merged.
+    """
+
+    source: Source
+    schema: Schema
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.source.rows
+
+    def batches(self) -> Iterator[Columns]:
+        """The rows, with the groups of merged columns in place of their fine codes."""
+        lookups = [column.lookup if isinstance(column, Merged) else None for column in self.schema.columns]
+        for batch in self.source.batches():
+            pairs = zip(batch, lookups, strict=True)
+            yield [codes if lookup is None else lookup[codes] for codes, lookup in pairs]
 
 
 def count(source: Source, scopes: Sequence[Attributes]) -> list[np.ndarray]:

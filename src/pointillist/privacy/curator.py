@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -127,6 +128,22 @@ class Curator:
     def public_rows(self) -> int | None:
         """n where it is public: under replace."""
         return self._source.rows if self.relation is Relation.REPLACE else None
+
+    def onto(self, source: Source) -> Curator:
+        """A curator of the same rows in other codes, which goes on with this one's ledger, noise and facts.
+
+        Args:
+            source: the rows.
+        """
+        after = Curator(source, self.ledger, self.noise)
+        if self._facts is not None:
+            after.take_up(replace(self._facts, rho=self.ledger.left))
+        return after
+
+    @property
+    def source(self) -> Source:
+        """The private rows, for a curator of the same rows in other codes."""
+        return self._source
 
     def take_up(self, facts: Facts) -> None:
         """Go on with the facts of an interrupted run, which were paid for."""

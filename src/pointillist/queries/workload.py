@@ -14,12 +14,13 @@ from pointillist.data.domain import Attributes, Domain
 from pointillist.errors import InputError
 from pointillist.queries.base import Queries
 from pointillist.queries.cells import Cells
+from pointillist.queries.groups import Groups
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.product import Product
 
 __all__ = ["KINDS", "Workload", "offsets_of", "queries_of", "show_bytes"]
 
-KINDS: dict[str, Any] = {kind.kind: kind for kind in (Marginal, Product)}
+KINDS: dict[str, Any] = {kind.kind: kind for kind in (Marginal, Product, Groups)}
 """The kinds of queries that can be read back from plain data, by name."""
 
 

@@ -1,7 +1,7 @@
 """Releases: what is safe to publish, what it says about itself, and how it is saved and loaded."""
 
 from pointillist.release.description import FORMAT, Description, MethodUsed, Privacy, PublicUsed, read, versions
-from pointillist.release.folder import Release, draw_rows
+from pointillist.release.folder import Refined, Release, draw_rows
 from pointillist.release.place import Place, check_target
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Place",
     "Privacy",
     "PublicUsed",
+    "Refined",
     "Release",
     "check_target",
     "draw_rows",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
 from importlib import metadata
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -12,7 +12,7 @@ from pointillist.checks import check
 from pointillist.data.neighbours import Relation
 from pointillist.errors import InputError, Shown
 from pointillist.privacy.facts import Facts
-from pointillist.privacy.ledger import Entry
+from pointillist.privacy.ledger import Entry, minus
 
 __all__ = ["FORMAT", "Description", "MethodUsed", "Privacy", "PublicUsed", "read", "versions"]
 
@@ -97,6 +97,7 @@ class Description:
         seed: the seed of the post-processing.
         schema: the columns, as plain data (``Schema.to_dict``).
         versions: the packages that made it.
+        given: the columns as they were given, if some of them were fine; ``schema`` has them merged.
         format: the format of the folder.
     """
 
@@ -112,12 +113,19 @@ class Description:
     seed: int
     schema: dict[str, Any]
     versions: dict[str, str]
+    given: dict[str, Any] | None = None
     format: int = FORMAT
 
     @property
     def facts(self) -> Facts:
         """What the run knew before its first round."""
         return Facts(self.total, self.rho, Relation(self.privacy.relation), self.total_sigma)
+
+    @property
+    def facts_before(self) -> Facts:
+        """What was known before fine columns were measured."""
+        counted = sum(entry.rho for entry in self.privacy.ledger[: 1 if self.total_sigma else 0])
+        return replace(self.facts, rho=minus(self.privacy.rho, counted))
 
     def to_dict(self) -> dict[str, Any]:
         """The description as plain data."""
@@ -134,10 +142,11 @@ def read(kind: type[T], spec: Any, where: str) -> T:
     check(isinstance(spec, Mapping), where, type(spec).__name__, "must be a table of entries", AGAIN)
     hints = get_type_hints(kind)
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    for word, found in (("missing", set(names) - set(spec)), ("unknown", set(spec) - set(names))):
+    needed = {field.name for field in fields(kind) if field.default is MISSING}  # type: ignore[arg-type]
+    for word, found in (("missing", needed - set(spec)), ("unknown", set(spec) - set(names))):
         shown = Shown(f"{word} {', '.join(sorted(map(str, found))[:3])}")
         check(not found, where, shown, "must have exactly the entries of its format", AGAIN)
-    return kind(**{name: _value(hints[name], spec[name], f"{where}: {name}") for name in names})
+    return kind(**{name: _value(hints[name], spec[name], f"{where}: {name}") for name in names if name in spec})
 
 
 def _value(hint: Any, value: Any, where: str) -> Any:

@@ -29,10 +29,25 @@ from pointillist.release.place import PART, SPEC, Place
 from pointillist.release.safe import check_model, check_parquet, claimed_limit, load_arrays, model_bytes, rows_bytes
 from pointillist.release.transcript import log_arrays, log_of
 
-__all__ = ["Release", "draw_rows"]
+__all__ = ["Refined", "Release", "draw_rows", "refined_of"]
 
 ROWS_CSV, ROWS_PARQUET = "synthetic.csv", "synthetic.parquet"
 MODEL, TRANSCRIPT = "model.npz", "transcript.npz"
+REFINED = "refined_"
+"""Before the names of the arrays of the transcript that come from the stage before the run."""
+
+
+@dataclass(frozen=True)
+class Refined:
+    """What was measured of fine columns before a run, and merged from it.
+
+    Attributes:
+        schema: the columns as they were given.
+        log: the measurements of their fine codes.
+    """
+
+    schema: Schema
+    log: Log
 
 
 @dataclass(frozen=True)
@@ -45,6 +60,7 @@ class Release:
         params: the model.
         log: the transcript.
         description: what the release says about itself.
+        refined: what was measured of fine columns before the run, if there were any.
     """
 
     table: Table
@@ -52,6 +68,7 @@ class Release:
     params: Any
     log: Log
     description: Description
+    refined: Refined | None = None
 
     @property
     def schema(self) -> Schema:
@@ -112,7 +129,11 @@ class Release:
         self.table.write(folder / ROWS_CSV, seed)
         self.table.write(folder / ROWS_PARQUET, seed)
         _save_arrays(folder / MODEL, self.family.to_arrays(self.params))
-        _save_arrays(folder / TRANSCRIPT, log_arrays(self.log, self.schema.domain.names))
+        transcript = log_arrays(self.log, self.schema.domain.names)
+        if self.refined is not None:
+            before = log_arrays(self.refined.log, self.refined.schema.domain.names)
+            transcript |= {REFINED + name: array for name, array in before.items()}
+        _save_arrays(folder / TRANSCRIPT, transcript)
         text = json.dumps(self.description.to_dict(), indent=1) + "\n"
         (folder / (SPEC + PART)).write_text(text, encoding="utf-8")
 
@@ -160,9 +181,24 @@ class Release:
         log.start = dict(description.method.start)
         family = load_family(description.family, domain, model)
         table = Table.read(folder / ROWS_PARQUET, schema)
-        release = cls(table, family, family.from_arrays(model), log, description)
+        refined = refined_of(description, transcript)
+        release = cls(table, family, family.from_arrays(model), log, description, refined)
         _ = release.workload  # a damaged one is refused now, not when it is used
         return release
+
+
+def refined_of(about: Description, transcript: Mapping[str, np.ndarray]) -> Refined | None:
+    """What was measured of fine columns before the run, from the arrays of a transcript.
+
+    Args:
+        about: the description of the release.
+        transcript: the arrays.
+    """
+    if about.given is None:
+        return None
+    schema = Schema.from_dict(about.given)
+    arrays = {name.removeprefix(REFINED): array for name, array in transcript.items() if name.startswith(REFINED)}
+    return Refined(schema, log_of(arrays, schema.domain, about.facts_before))
 
 
 def draw_rows(family: Family[Any], params: Any, schema: Schema, rows: int, seed: int, stream: int = 0) -> Table:

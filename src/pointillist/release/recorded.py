@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Sequence
+from copy import copy
 from dataclasses import asdict
 
 import numpy as np
@@ -44,6 +45,17 @@ class RecordedDoor:
         if states:
             curator.noise.state = states[-1]  # type: ignore[misc]
         curator.ledger.witness = self._write_charge
+
+    def onto(self, curator: Curator, domain: Domain) -> RecordedDoor:
+        """The door to a curator of the same rows in other codes, with the same journal.
+
+        Args:
+            curator: the private side from now on, with the same ledger and noise.
+            domain: its attributes.
+        """
+        after = copy(self)
+        after._curator, after._domain = curator, domain
+        return after
 
     def open(self) -> Facts:
         """The facts of the run."""

@@ -34,7 +34,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Categorical"]
 
-KEYS = {"values": list, "ordered": bool, "missing": bool, "other": object, "dtype": object}
+KEYS = {
+    "values": list,
+    "ordered": bool,
+    "missing": bool,
+    "other": object,
+    "dtype": object,
+    "merge": object,
+    "prefixes": object,
+    "parents": object,
+}
+
+MOST_CARRIED = 128
+"""A column with more values is fine, unless it says otherwise: a run merges values from noisy counts."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,10 @@ class Categorical:
         missing: Whether values may be missing. Missing is then a value of its own, with the last code.
         other: The value that replaces every value that is not listed. Without it, such values are refused.
         dtype: The type of the decoded column. By default string, int64 or bool, depending on the values.
+        merge: Whether a run merges rare values, from noisy counts. By default it does if there are more than 128.
+        prefixes: Lengths of the beginnings of the values that values are merged by: (2, 3) merges rare postcodes that
+            begin with the same three characters, and if these are too rare those with the same two.
+        parents: The place of each value in a hierarchy, such as "north/hills", by which rare values are merged.
     """
 
     name: str
@@ -56,10 +72,14 @@ class Categorical:
     missing: bool = False
     other: Label | None = None
     dtype: str = ""
+    merge: bool | None = None
+    prefixes: tuple[int, ...] = ()
+    parents: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         where = check_name(self.name)
         object.__setattr__(self, "values", listed(where, self.values, "values"))
+        self._check_hierarchy(where)
         if isinstance(self.other, np.generic):
             object.__setattr__(self, "other", self.other.item())
         for flag in ("ordered", "missing"):
@@ -68,6 +88,23 @@ class Categorical:
         check_column(self)
         rule, hint = "must be a type that holds every value of the column", "choose another, or leave dtype out"
         check(self.dtype == "" or self._survives(), f"{where}: dtype", self.dtype, rule, hint)
+
+    def _check_hierarchy(self, where: str) -> None:
+        if self.merge is not None:
+            check_flag(f"{where}: merge", self.merge)
+        for key in ("prefixes", "parents"):
+            object.__setattr__(self, key, listed(where, getattr(self, key), key))
+        whole = all(isinstance(k, int) and not isinstance(k, bool) and k > 0 for k in self.prefixes)
+        rule, hint = "must be increasing lengths of 1 or more", "write for example prefixes = [2, 3]"
+        good = whole and list(self.prefixes) == sorted(set(self.prefixes))
+        check(good, f"{where}: prefixes", fragment(list(self.prefixes)), rule, hint)
+        texts = all(isinstance(path, str) for path in self.parents) and len(self.parents) in (0, len(self.values))
+        rule, hint = "must be a text for each value", 'write for example parents = ["north/hills", "south/coast"]'
+        check(texts, f"{where}: parents", fragment(list(self.parents)), rule, hint)
+        hint = "leave one of them out"
+        check(
+            not (self.prefixes and self.parents), f"{where}: parents", Shown("both"), "must be without prefixes", hint
+        )
 
     def _check_labels(self, where: str) -> None:
         values, labels = list(self.values), list(self.labels)
@@ -113,17 +150,25 @@ class Categorical:
 
     @property
     def fine(self) -> bool:
-        """False: the codes are those that a model carries."""
-        return False
+        """Whether a run merges rare values."""
+        return len(self.values) > MOST_CARRIED if self.merge is None else self.merge
 
     @property
     def own(self) -> tuple[int, ...]:
-        """Missing, if values may be missing."""
-        return (self.size - 1,) if self.missing else ()
+        """The codes of ``other`` and of missing, if there are such values."""
+        return tuple(range(len(self.values), self.size))
 
     def levels(self) -> tuple[np.ndarray, ...]:
-        """Return nothing: there is no hierarchy."""
-        return ()
+        """Return the groups of values by their prefixes or parents; ``other`` and missing are groups of their own."""
+        paths = [path.split("/") for path in self.parents]
+        names = [["/".join(path[: k + 1]) for path in paths] for k in range(max(map(len, paths), default=0))]
+        names += [[str(value)[:k] for value in self.values] for k in self.prefixes]
+        own = list(range(self.size - len(self.values)))
+        found = []
+        for level in names:
+            groups = np.unique(level, return_inverse=True)[1]
+            found.append(np.concatenate([groups, groups.max() + 1 + np.array(own, np.intp)]))
+        return tuple(found)
 
     def encode(self, array: pa.Array) -> np.ndarray:
         """Return the code of each value. Numbers and booleans may also be given as strings."""
@@ -209,7 +254,8 @@ class Categorical:
         """Return the ``[[column]]`` table of a schema file."""
         out: dict[str, Any] = {"name": self.name, "type": "categorical", "values": list(self.values)}
         flags = {"ordered": self.ordered or None, "missing": self.missing or None}
-        return without_none(out | flags | {"other": self.other, "dtype": self.dtype or None})
+        more = {"merge": self.merge, "prefixes": list(self.prefixes) or None, "parents": list(self.parents) or None}
+        return without_none(out | flags | {"other": self.other, "dtype": self.dtype or None} | more)
 
     @classmethod
     def from_dict(cls, spec: dict[str, Any]) -> Categorical:

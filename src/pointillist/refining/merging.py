@@ -1,0 +1,138 @@
+"""From the counts of fine codes to groups: which codes a model can carry by themselves, and which must share one.
+
+All of it is post-processing of noisy counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+__all__ = ["cuts", "merged_line", "merged_parts", "stand_out"]
+
+TIMES_NEIGHBOURS = 4.0
+"""A code with at least this many times the count of its neighbours is a point mass."""
+
+NEIGHBOURS = 4
+"""How many codes on each side are its neighbours."""
+
+POINTS = 0.4
+"""The largest share of the groups that are point masses."""
+
+
+def stand_out(counts: np.ndarray, least: float, most: int) -> np.ndarray:
+    """The positions of point masses: codes whose count stands out among those of their neighbours.
+
+    Args:
+        counts: smoothed counts of the codes on a line.
+        least: the smallest count that a point mass exceeds its neighbours by.
+        most: the largest number of point masses; the largest ones are taken.
+    """
+    padded = np.pad(counts, NEIGHBOURS, mode="reflect") if len(counts) > NEIGHBOURS else None
+    if padded is None:
+        return np.zeros(0, np.intp)
+    around = np.stack([np.roll(padded, shift) for shift in range(-NEIGHBOURS, NEIGHBOURS + 1) if shift])
+    usual = np.median(around, axis=0)[NEIGHBOURS:-NEIGHBOURS]
+    found = np.flatnonzero((counts - usual > least) & (counts > TIMES_NEIGHBOURS * usual))
+    return np.sort(found[np.argsort(-counts[found], kind="stable")][:most])
+
+
+def cuts(counts: np.ndarray, most: int, least: float, levels: Sequence[np.ndarray] = ()) -> list[int]:
+    """Where to cut a line of codes into groups, so that codes are close to the middle of their group.
+
+    The group is split for which this takes most off the sum of the counts times the distances from the median of the
+    group, again and again, as long as both halves have at least ``least`` rows.
+
+    Args:
+        counts: smoothed counts of the codes.
+        most: the largest number of groups.
+        least: the smallest count of a group.
+        levels: groupings of the codes, the coarsest first: a group is cut at borders of the coarsest of them that has
+            any in it.
+    """
+    mass = np.concatenate([[0.0], np.cumsum(counts)])
+    moment = np.concatenate([[0.0], np.cumsum(counts * np.arange(len(counts)))])
+
+    def cost(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        middle = np.searchsorted(mass, (mass[low] + mass[high]) / 2, side="right") - 1
+        middle = np.clip(middle, low, high - 1)
+        below = middle * (mass[middle] - mass[low]) - (moment[middle] - moment[low])
+        above = (moment[high] - moment[middle]) - middle * (mass[high] - mass[middle])
+        return np.asarray(below + above)
+
+    def best(low: int, high: int) -> tuple[float, int]:
+        at = _borders(low, high, levels)
+        at = at[(mass[at] - mass[low] >= least) & (mass[high] - mass[at] >= least)]
+        if not len(at):
+            return 0.0, low
+        whole = cost(np.array([low]), np.array([high]))[0]
+        gains = whole - cost(np.full(len(at), low), at) - cost(at, np.full(len(at), high))
+        return float(gains.max()), int(at[gains.argmax()])
+
+    groups = {(0, len(counts)): best(0, len(counts))} if len(counts) else {}
+    while groups and len(groups) < most:
+        (low, high), (gain, at) = max(groups.items(), key=lambda item: item[1][0])
+        if gain <= 0:
+            break
+        del groups[low, high]
+        groups |= {(low, at): best(low, at), (at, high): best(at, high)}
+    return sorted(low for low, _ in groups)[1:]
+
+
+def _borders(low: int, high: int, levels: Sequence[np.ndarray]) -> np.ndarray:
+    """The positions at which a group may be cut."""
+    for level in levels:
+        found = np.flatnonzero(np.diff(level[low:high])) + low + 1
+        if len(found):
+            return found
+    return np.arange(low + 1, high)
+
+
+def merged_line(
+    counts: np.ndarray, most: int, least: float, levels: Sequence[np.ndarray] = ()
+) -> tuple[np.ndarray, np.ndarray]:
+    """The group of each code on a line, and which groups are point masses.
+
+    Args:
+        counts: smoothed counts of the codes.
+        most: the largest number of groups.
+        least: the smallest count of a group.
+        levels: groupings of the codes at whose borders groups are cut, the coarsest first.
+    """
+    points = stand_out(counts, least, int(POINTS * most)) if not levels else np.zeros(0, np.intp)
+    rest = np.setdiff1d(np.arange(len(counts)), points)
+    found = cuts(counts[rest], max(1, most - len(points)), least, [level[rest] for level in levels])
+    groups = np.zeros(len(counts), np.intp)
+    groups[rest] = np.searchsorted(found, np.arange(len(rest)), side="right")
+    groups[points] = len(found) + 1 + np.arange(len(points))
+    return groups, points
+
+
+def merged_parts(counts: np.ndarray, most: int, least: float, levels: Sequence[np.ndarray] = ()) -> np.ndarray:
+    """The group of each code of a column without an order.
+
+    The codes with the largest counts, each of at least ``least``, keep a group of their own. The others share the
+    group of the finest level of the hierarchy in which they have ``least`` rows together, or one for all of the rest.
+
+    Args:
+        counts: smoothed counts of the codes.
+        most: the largest number of groups.
+        least: the smallest count of a group.
+        levels: the hierarchy of the codes, the coarsest first.
+    """
+    groups = np.full(len(counts), -1)
+    alone = np.flatnonzero(counts >= least)
+    alone = alone[np.argsort(-counts[alone], kind="stable")][: max(1, most // 2 if levels else most - 1)]
+    groups[np.sort(alone)] = np.arange(len(alone))
+    used = len(alone)
+    for level in reversed(levels):
+        left = groups < 0
+        masses = np.bincount(level[left], counts[left], int(level.max()) + 1)
+        large = np.flatnonzero(masses >= least)
+        large = large[np.argsort(-masses[large], kind="stable")][: max(0, most - 1 - used)]
+        for group in large:
+            groups[left & (level == group)] = used
+            used += 1
+    groups[groups < 0] = used
+    return np.unique(groups, return_inverse=True)[1]

@@ -1,0 +1,197 @@
+"""The stage before a run: noisy counts of fine columns, and the coarser columns that follow from them.
+
+A fine column, such as a number between public bounds, has more codes than a model can carry. A small share of the
+budget pays for noisy counts of its codes at several levels. From these follow the groups of codes that the run works
+with (:class:`~pointillist.data.columns.merged.Merged`), and how a group is decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from pointillist.data.columns import Column, Merged
+from pointillist.data.messages import fragment
+from pointillist.data.schema import Schema
+from pointillist.errors import Shown
+from pointillist.privacy.curator import Ask
+from pointillist.privacy.facts import Facts, Outline
+from pointillist.privacy.ledger import minus, split
+from pointillist.queries.base import Queries
+from pointillist.queries.groups import Groups
+from pointillist.queries.marginal import Marginal
+from pointillist.queries.measurement import Measurement
+from pointillist.refining.merging import merged_line, merged_parts
+from pointillist.refining.trees import Tree, even_levels, smoothed_line, smoothed_parts
+
+__all__ = ["MOST_GROUPS", "Refining"]
+
+SHARE = 0.02
+"""The share of rho that each fine column gets ..."""
+
+MOST_SHARE = 0.1
+"""... and that all of them get together, at most."""
+
+MOST_GROUPS = 32
+"""The largest number of groups of a column."""
+
+DEVIATIONS = 4.0
+"""A group has at least this many standard deviations of the noise of one fine code, in rows."""
+
+
+@dataclass(frozen=True)
+class Refining:
+    """What is measured before the run, and what follows from it.
+
+    Attributes:
+        schema: the columns as they are given, some of them fine.
+    """
+
+    schema: Schema
+
+    @cached_property
+    def fine(self) -> tuple[int, ...]:
+        """The positions of the fine columns."""
+        return tuple(i for i, column in enumerate(self.schema.columns) if column.fine)
+
+    @property
+    def share(self) -> float:
+        """The share of rho that the stage costs."""
+        return min(MOST_SHARE, SHARE * len(self.fine))
+
+    def queries(self, place: int) -> tuple[Queries, ...]:
+        """What is asked of one column: the levels of its hierarchy, the coarsest first, then its codes.
+
+        Args:
+            place: the position of the column.
+        """
+        column = self.schema.columns[place]
+        groupings = _levels(column)
+        codes = Marginal.of(self.schema.domain, [place])
+        return (*(Groups((place,), tuple(level.tolist())) for level in groupings), codes)
+
+    def asked(self, facts: Facts) -> list[Ask]:
+        """All that is asked, and the rho of each.
+
+        Args:
+            facts: what is known before; ``rho`` is what the stage and the run may spend together.
+        """
+        rho = split(facts.rho * self.share, len(self.fine))
+        found = []
+        for place in self.fine:
+            queries = self.queries(place)
+            found += [Ask(one, split(rho, len(queries))) for one in queries]
+        return found
+
+    def after(self, facts: Facts) -> Facts:
+        """What the run knows when the stage is over.
+
+        Args:
+            facts: what is known before it.
+        """
+        return replace(facts, rho=minus(facts.rho, sum(Fraction(one.rho) for one in self.asked(facts))))
+
+    def before(self, outline: Outline) -> Outline:
+        """The outline of a run that this stage precedes.
+
+        Args:
+            outline: that of the run alone.
+        """
+        return lambda facts: outline(self.after(facts))
+
+    def describe(self) -> str:
+        """The stage in one line."""
+        names = [self.schema.columns[place].name for place in self.fine]
+        shown = ", ".join(str(fragment(Shown(name))) for name in names[:5])
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        text = f"{self.share:.0%} of the budget measures the columns without fixed bins first"
+        return f"{text}, and merges each into at most {MOST_GROUPS} groups: {shown}{more}"
+
+    @cached_property
+    def planned(self) -> Schema:
+        """The schema with the largest number of groups: what a run is planned for before anything is known."""
+        return self._with({place: _evenly(self.schema.columns[place]) for place in self.fine})
+
+    def merged(self, measured: Sequence[Measurement], facts: Facts) -> Schema:
+        """The schema that the run works with.
+
+        Args:
+            measured: the noisy counts of all that was asked.
+            facts: what was known before.
+        """
+        left, columns = list(measured), {}
+        for place in self.fine:
+            column, queries = self.schema.columns[place], self.queries(place)
+            own, left = left[: len(queries)], left[len(queries) :]
+            if [one.queries for one in own] != list(queries):
+                raise ValueError("the measurements must be those that were asked for")
+            levels = (*_levels(column), np.arange(column.size))
+            tree = Tree(levels, tuple(one.sigma for one in own), facts.total_sigma)
+            columns[place] = merge(column, tree, tree.estimate([one.counts for one in own], facts.total))
+        return self._with(columns)
+
+    def _with(self, columns: Mapping[int, Column]) -> Schema:
+        given = self.schema
+        every = tuple(columns.get(i, column) for i, column in enumerate(given.columns))
+        return Schema(every, given.reviewed, given.ignore)
+
+
+def _levels(column: Column) -> tuple[np.ndarray, ...]:
+    """The levels that are measured: those of the column, or equal runs of ordered codes."""
+    own = tuple(np.unique(level, return_inverse=True)[1] for level in column.levels())
+    useful = tuple(level for level in own if 1 < level.max() + 1 < column.size)
+    return useful or (even_levels(column.size) if column.ordered else ())
+
+
+def merge(column: Column, tree: Tree, counts: np.ndarray) -> Merged:
+    """A fine column with its codes in groups.
+
+    Args:
+        column: the fine column.
+        tree: the tree behind the estimated counts.
+        counts: the estimated counts of its codes.
+    """
+    own = np.array(column.own, np.intp)
+    rest = np.setdiff1d(np.arange(column.size), own)
+    least, most = DEVIATIONS * tree.sigmas[-1], max(2, MOST_GROUPS - len(own))
+    levels = [level[rest] for level in tree.levels[:-1]] if column.levels() else []
+    groups = np.zeros(column.size, np.intp)
+    if column.ordered:
+        smooth = smoothed_line(tree, counts, rest)
+        groups[rest] = merged_line(smooth, most, least, levels)[0]
+    else:
+        smooth = smoothed_parts(tree, counts, rest)
+        groups[rest] = merged_parts(smooth, most, least, levels)
+    groups[own] = groups[rest].max(initial=-1) + 1 + np.arange(len(own))
+    weights = np.ones(column.size)
+    weights[rest] = smooth
+    return _numbered(column, groups, weights)
+
+
+def _evenly(column: Column) -> Merged:
+    """A fine column with its codes in the largest number of equal groups."""
+    own = np.array(column.own, np.intp)
+    rest = np.setdiff1d(np.arange(column.size), own)
+    parts = max(1, min(len(rest), MOST_GROUPS - len(own)))
+    groups = np.zeros(column.size, np.intp)
+    groups[rest] = np.arange(len(rest)) * parts // max(1, len(rest))
+    groups[own] = parts + np.arange(len(own))
+    return _numbered(column, groups, np.ones(column.size))
+
+
+def _numbered(column: Column, groups: np.ndarray, weights: np.ndarray) -> Merged:
+    """Groups in the order of their codes, with missing last, and the shares of the codes in each."""
+    members = np.bincount(groups)
+    middle = np.bincount(groups, np.arange(column.size)) / np.maximum(members, 1)
+    if column.missing:
+        middle[groups[-1]] = np.inf
+    rank = np.empty(len(middle), np.intp)
+    rank[np.argsort(middle, kind="stable")] = np.arange(len(middle))
+    sums = np.bincount(groups, weights)
+    # A group without any count is decoded evenly.
+    shares = np.where(sums[groups] > 0, weights / np.where(sums > 0, sums, 1.0)[groups], 1 / members[groups])
+    return Merged(column, tuple(rank[groups].tolist()), tuple(shares.tolist()))

@@ -1,0 +1,204 @@
+"""Noisy counts of the fine codes of a column, at several levels, made into one estimate.
+
+A tree over the codes has levels: the coarsest grouping of the codes first, the codes themselves last, each group being
+a union of groups of the next level. All levels are measured. :class:`Tree` combines them by least squares and knows the
+variance of every linear function of the result, which follows from the noise alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+__all__ = ["Tree", "even_levels", "smoothed_line", "smoothed_parts"]
+
+BRANCHES = 16
+"""Codes (or groups) that one group of the next coarser level holds, where a column has no hierarchy of its own."""
+
+LEAST_GROUPS = 8
+"""A level with fewer groups is not measured."""
+
+THRESHOLD = 2.5
+"""Differences of fewer standard deviations of their noise are taken for noise."""
+
+
+SPECK = 1.5
+"""A tiny half with fewer standard deviations of its noise is taken for noise."""
+
+TINY = 0.05
+"""A half with less than this many times the count of the other one may be noise and nothing else."""
+
+STEEPEST = 4.0
+"""The density of one half of a part is not assumed to be more than this many times that of the other."""
+
+
+def even_levels(size: int) -> tuple[np.ndarray, ...]:
+    """Groupings of ordered codes into equal runs, the coarsest first, without the one into single codes.
+
+    Args:
+        size: the number of codes.
+    """
+    levels: list[np.ndarray] = []
+    width = BRANCHES
+    while size / width >= LEAST_GROUPS:
+        levels.insert(0, np.arange(size) // width)
+        width *= BRANCHES
+    return tuple(levels)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Measured levels of a tree over the codes of a column.
+
+    Attributes:
+        levels: the group of each code at each level, the coarsest first; the last one gives every code its own group.
+        sigmas: the standard deviation of the noise of each level.
+        total_sigma: the standard deviation of the noise of the number of rows, which is the root.
+    """
+
+    levels: tuple[np.ndarray, ...]
+    sigmas: tuple[float, ...]
+    total_sigma: float
+
+    @cached_property
+    def _parents(self) -> list[np.ndarray]:
+        """For each level: the group of each of its groups in the level above; the root for the first level."""
+        above = [np.zeros_like(self.levels[-1]), *self.levels[:-1]]
+        firsts = (np.unique(level, return_index=True)[1] for level in self.levels)
+        return [up[first] for up, first in zip(above, firsts, strict=True)]
+
+    def estimate(self, measured: Sequence[np.ndarray], total: float) -> np.ndarray:
+        """The counts of the codes that fit all levels best: weighted least squares, in two passes over the tree.
+
+        From the codes up, the estimate of each group is the average of its own count and the sum of its parts,
+        weighted by their precision. From the root down, what the parts of a group lack to it is distributed over them
+        in proportion to their variance.
+
+        Args:
+            measured: the noisy counts of the groups of each level.
+            total: the number of rows.
+        """
+        found = [np.asarray(measured[-1], np.float64)]
+        variances = [np.full(len(found[0]), self.sigmas[-1] ** 2)]
+        counts = [np.array([total]), *measured[:-1]]
+        sigmas = [max(self.total_sigma, 1e-3), *self.sigmas[:-1]]
+        for up, y, sigma in zip(self._parents[::-1], counts[::-1], sigmas[::-1], strict=True):
+            sums, spread = np.bincount(up, found[0], len(y)), np.bincount(up, variances[0], len(y))
+            precision = 1 / sigma**2 + 1 / spread
+            found.insert(0, (y / sigma**2 + sums / spread) / precision)
+            variances.insert(0, 1 / precision)
+        fitted = found[0]
+        for up, parts, variance in zip(self._parents, found[1:], variances[1:], strict=True):
+            lacking = fitted - np.bincount(up, parts, len(fitted))
+            fitted = parts + (lacking / np.bincount(up, variance, len(fitted)))[up] * variance
+        return fitted
+
+    def variance(self, weights: np.ndarray) -> float:
+        """The variance of h . x, where x is the estimate: h . (sum_l A_l^T A_l / sigma_l^2)^-1 h.
+
+        The estimate from counts of h sigma^2 for the codes and 0 elsewhere is the inverse times h.
+
+        Args:
+            weights: h, a number for each code.
+        """
+        zeros = [np.zeros(int(level.max()) + 1) for level in self.levels[:-1]]
+        return float(weights @ self.estimate([*zeros, weights * self.sigmas[-1] ** 2], 0.0))
+
+
+def _shrunk(difference: np.ndarray, variance: float, deviations: float = THRESHOLD) -> np.ndarray:
+    """Differences, less what noise of this variance explains (the non-negative garrote)."""
+    square = np.maximum(difference**2, 1e-300)
+    return np.asarray(difference * np.maximum(0.0, 1 - deviations**2 * variance / square))
+
+
+def smoothed_line(tree: Tree, counts: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Estimated counts of codes on a line without the noise that hides their shape: none of them negative.
+
+    The line is halved again and again. How the count of a part is distributed over its halves is taken from the
+    estimate as far as that differs from a smooth curve through the neighbouring parts by more than the noise explains.
+
+    Args:
+        tree: the tree behind the estimate.
+        counts: the estimate, for all codes.
+        places: the codes on the line, in order.
+    """
+    width = 1 << max(0, (len(places) - 1).bit_length())
+    sums, sizes = [np.zeros(width)], [(np.arange(width) < len(places)).astype(np.float64)]
+    sums[0][: len(places)] = counts[places]
+    while len(sums[0]) > 1:
+        sums.insert(0, sums[0].reshape(-1, 2).sum(axis=1))
+        sizes.insert(0, sizes[0].reshape(-1, 2).sum(axis=1))
+    smooth = np.maximum(sums[0], 0.0)
+    for level in range(1, len(sums)):
+        half, halves = sizes[level].reshape(-1, 2), sums[level].reshape(-1, 2)
+        variance = _halving_variance(tree, len(counts), places, width // len(smooth))
+        odds = _falling(smooth / np.maximum(half.sum(axis=1), 1.0), math.sqrt(variance) / (width // len(smooth)))
+        share = half[:, 0] * odds / np.maximum(half[:, 0] * odds + half[:, 1], 1e-300)
+        difference = halves[:, 0] - halves.sum(axis=1) * share
+        first = np.clip(smooth * share + _shrunk(difference, variance), 0.0, smooth)
+        smooth = _without_specks(np.stack([first, smooth - first], axis=1), variance).ravel()
+    return smooth[: len(places)]
+
+
+def _without_specks(halves: np.ndarray, variance: float) -> np.ndarray:
+    """Halves of parts; one that is tiny next to the other loses what noise explains, which would be far off in a tail.
+
+    Args:
+        halves: the counts of the first and the second half of each part.
+        variance: the variance of the noise of a half.
+    """
+    small, large = halves.min(axis=1), halves.max(axis=1)
+    kept = np.where(small < TINY * large, _shrunk(small, variance, SPECK), small)
+    lost = (small - kept)[:, None]
+    return np.asarray(np.where(halves == large[:, None], halves + lost, halves - lost))
+
+
+def _falling(density: np.ndarray, noise: float) -> np.ndarray:
+    """For each part, how many times denser its first half is than its second, on a smooth curve.
+
+    Where the density falls like exp(-a x), it falls by the factor exp(-2 a w) from one neighbour to the other (w being
+    the width of a part), and by exp(-a w / 2) from the middle of one half to the middle of the other.
+
+    Args:
+        density: the count per code of each part.
+        noise: what the density may be off by; smaller ones are not distinguished from it.
+    """
+    logs = np.log(density + noise + 1e-12)
+    if len(logs) < 2:
+        return np.ones(len(logs))
+    ends = np.concatenate([[2 * logs[0] - logs[1]], logs, [2 * logs[-1] - logs[-2]]])
+    return np.asarray(np.clip(np.exp((ends[:-2] - ends[2:]) / 4), 1 / STEEPEST, STEEPEST))
+
+
+def _halving_variance(tree: Tree, codes: int, places: np.ndarray, width: int) -> float:
+    """The variance of half the difference between the halves of a part of this width."""
+    start = (len(places) // width // 2) * width  # a part in the middle of the line, where it is whole
+    weights = np.zeros(codes)
+    weights[places[start : start + width // 2]] = 0.5
+    weights[places[start + width // 2 : start + width]] = -0.5
+    return tree.variance(weights)
+
+
+def smoothed_parts(tree: Tree, counts: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Estimated counts of codes without an order: none of them negative, and equal where noise explains all.
+
+    Args:
+        tree: the tree behind the estimate.
+        counts: the estimate, for all codes.
+        places: the codes.
+    """
+    found = counts[places]
+    weights = np.zeros(len(counts))
+    weights[places[len(places) // 2]] = 1.0
+    variance = tree.variance(weights)
+    rest = found - np.median(found) <= THRESHOLD * math.sqrt(variance)
+    mean = float(found[rest].mean())
+    smooth = np.where(rest, mean + _shrunk(found - mean, variance), found)
+    smooth = np.maximum(smooth, 0.0)
+    total = smooth.sum()
+    wanted = max(float(found.sum()), 0.0)
+    return smooth * (wanted / total) if total > 0 else np.full(len(places), wanted / len(places))
