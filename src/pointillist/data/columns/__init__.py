@@ -28,8 +28,9 @@ __all__ = [
 ]
 
 COLUMN_KINDS: dict[str, type[Column]] = {"categorical": Categorical, "numeric": Numeric}
-"""The class of every kind of column, by the ``type`` of a ``[[column]]`` table in a schema file. Merged columns are written by
-releases only."""
+"""The class of every kind of column, by the ``type`` of a ``[[column]]`` table in a schema file.
+
+Merged columns are written by releases only."""
 
 
 LONGEST_NUMBER = 64
