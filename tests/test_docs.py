@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -15,10 +17,11 @@ import pytest
 import typer
 
 import pointillist
-from pointillist import Grouping, InputError, Relation, Workload, load, prepare
+from pointillist import Grouping, InputError, Relation, Schema, Workload, load, prepare
 from pointillist.algorithms import METHODS, auto
 from pointillist.algorithms.settings import describe
 from pointillist.cli import app
+from pointillist.data.columns import COLUMN_KINDS, EXTRA_KINDS, categorical, grid, numeric, temporal
 from pointillist.families.saved import FAMILIES, MODELS
 from pointillist.framework import Replay, run
 from pointillist.privacy.scores import MaxError
@@ -157,6 +160,26 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
         exec(compile("\n" * line + code, str(page), "exec"), names)
     for skeleton in DOCS.glob("skeleton_*.py"):
         sys.modules.pop(skeleton.stem, None)
+
+
+@pytest.mark.parametrize("block", blocks(DOCS / "schema.md", "toml"), ids=lambda block: f"line {block[0]}")
+def test_the_schemas_of_the_page_are_schemas(block: tuple[int, str]) -> None:
+    """Every example is a schema, or the columns of one, and is written again with the same content."""
+    head = "" if block[1].startswith("format") else "format = 1\nreviewed = true\n"
+    more = '[[column]]\nname = "one more"\ntype = "categorical"\nvalues = [0, 1]\n'
+    schema = Schema.from_dict(tomllib.loads(f"{head}{block[1]}\n{more}"))
+    assert len(schema.names) >= 2
+    assert Schema.from_dict(tomllib.loads(schema.to_toml())) == schema
+
+
+def test_the_page_has_every_key_of_every_kind_of_column() -> None:
+    text = (DOCS / "schema.md").read_text(encoding="utf-8")
+    for module in (categorical, grid, numeric, temporal):
+        assert all(f"| `{key}` |" in text for key in module.KEYS), module.__name__
+    kinds = [*COLUMN_KINDS, *EXTRA_KINDS]
+    assert all(f'type = "{kind}"' in text for kind in kinds)
+    keys = {one.name for kind in EXTRA_KINDS.values() for one in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    assert all(f"`{key}" in text for key in keys)
 
 
 def test_the_readme_shows_a_quickstart() -> None:

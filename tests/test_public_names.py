@@ -13,7 +13,11 @@ import pytest
 
 import pointillist
 from pointillist import (
+    About,
     Categorical,
+    Constant,
+    Grid,
+    Identifier,
     Intervals,
     Job,
     Marginal,
@@ -23,6 +27,7 @@ from pointillist import (
     Release,
     Schema,
     Table,
+    Temporal,
     Workload,
     all_kway,
     draft_schema,
@@ -44,13 +49,31 @@ CALLS: list[Callable[..., Any]] = [
     Release.load,
     Release.sample,
     Release.save,
+    Schema.of,
     Workload.of,
     Marginal.of,
     Product.of,
 ]
 """Where users begin."""
 
-CLASSES: list[Any] = [Categorical, Intervals, Job, Marginal, Method, Numeric, Product, Release, Schema, Table, Workload]
+CLASSES: list[Any] = [
+    About,
+    Categorical,
+    Constant,
+    Grid,
+    Identifier,
+    Intervals,
+    Job,
+    Marginal,
+    Method,
+    Numeric,
+    Product,
+    Release,
+    Schema,
+    Table,
+    Temporal,
+    Workload,
+]
 """What users make or are given."""
 
 

@@ -5,7 +5,7 @@ from pointillist.algorithms import Method
 from pointillist.data.datasets import load
 from pointillist.data.draft import draft_schema
 from pointillist.data.neighbours import Relation
-from pointillist.data.schema import Categorical, Numeric, Schema
+from pointillist.data.schema import About, Categorical, Constant, Grid, Identifier, Numeric, Schema, Temporal
 from pointillist.data.sources import Source
 from pointillist.data.table import Table
 from pointillist.errors import BudgetError, InputError, PointillistError, RunStopped
@@ -23,10 +23,14 @@ from pointillist.runs import resume, synthesize
 __version__ = "0.1.0"
 
 __all__ = [
+    "About",
     "Account",
     "BudgetError",
     "Categorical",
+    "Constant",
+    "Grid",
     "Grouping",
+    "Identifier",
     "InputError",
     "Intervals",
     "Job",
@@ -41,6 +45,7 @@ __all__ = [
     "Schema",
     "Source",
     "Table",
+    "Temporal",
     "Workload",
     "all_kway",
     "draft_schema",

@@ -163,8 +163,8 @@ REFUSED: list[tuple[Any, str]] = [
     ),
     (
         frame(sex=[datetime.date(2000, 1, 1)] * 6),
-        "public, column 'sex' must hold strings, numbers or booleans, got date32[day]; "
-        "convert it, for example a date to its year.",
+        "public, column 'sex' must only hold values of the schema, got '2000-01-01'; "
+        'correct the table, list the value, or set other = "...".',
     ),
     (
         Table(Schema((Numeric("age", (0, 30, 120), integer=True),)), (np.array([0, 1]),)),

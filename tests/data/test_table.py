@@ -219,7 +219,11 @@ def test_codes_must_fit_the_schema() -> None:
         ),
         (
             lambda: pd.DataFrame({"c": pd.to_datetime(["2020-01-01"])}),
-            r"column 'c' must hold strings, numbers or booleans, got timestamp\[.*\]; convert it, for example",
+            r"column 'c' must only hold values of the schema, got '2020-01-01 00:00:00.*'; correct the table",
+        ),
+        (
+            lambda: pa.table({"c": [[1], [2]]}),
+            r"column 'c' must hold strings, numbers, booleans, dates or times, got list.*; convert it, or name",
         ),
         (
             lambda: {"c": ["a"]},

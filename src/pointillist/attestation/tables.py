@@ -8,7 +8,6 @@ import numpy as np
 
 from pointillist.attestation.evidence import Evidence
 from pointillist.attestation.findings import Failed, one_line, require
-from pointillist.data.columns import text_bytes
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table, read_file
 from pointillist.release.folder import ROWS_CSV, ROWS_PARQUET
@@ -33,15 +32,15 @@ def check_tables(evidence: Evidence) -> str:
         if not np.array_equal(first, second):
             row = int(np.flatnonzero(first != second)[0]) + 1
             raise Failed(f"the two tables differ in row {row:,}, column {one_line(column.name)[:60]!r}")
-    for name in schema.domain.names:  # numbers in the same bin must be the same, too
+    for name in schema.names:  # numbers in the same bin must be the same, too
         same = _same(texts.column(name), arrow.column(name))
         require(same, f"the two tables differ in a cell of column {one_line(name)[:60]!r}")
-    return f"{rows:,} rows and {len(schema.columns):,} columns of the schema, the same in both files"
+    return f"{rows:,} rows and {len(schema.names):,} columns of the schema, the same in both files"
 
 
 def _encoded(arrow: pa.Table, schema: Schema, rows: int, name: str) -> Table:
     require(arrow.num_rows == rows, f"{name} has {arrow.num_rows:,} rows, but release.json says {rows:,}")
-    in_order = arrow.column_names == list(schema.domain.names)
+    in_order = arrow.column_names == list(schema.names)
     require(in_order, f"{name} does not have the columns of the schema, in their order")
     return Table.encode(arrow, schema)
 
@@ -53,7 +52,7 @@ def read_parquet(evidence: Evidence) -> pa.Table:
     from pyarrow import parquet
 
     schema, rows = evidence.schema, evidence.about.rows
-    longest = max(max(text_bytes(column)) for column in schema.columns)
+    longest = max(schema.widths)
     with evidence.folder.open(ROWS_PARQUET) as file:
         try:
             found = parquet.ParquetFile(file).schema_arrow
@@ -63,7 +62,7 @@ def read_parquet(evidence: Evidence) -> pa.Table:
             held = reader.metadata.num_rows
             require(held == rows, f"{ROWS_PARQUET} has {held:,} rows, but release.json says {rows:,}")
             width = len(found)
-            require(width == len(schema.columns), f"{ROWS_PARQUET} has {width:,} columns, the schema another number")
+            require(width == len(schema.names), f"{ROWS_PARQUET} has {width:,} columns, the schema another number")
             table = reader.read()
         except pa.ArrowException as error:
             raise Failed(f"{ROWS_PARQUET} cannot be read ({one_line(error)[:120]})") from None
@@ -82,6 +81,10 @@ def _same(texts: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
 
     if pa.types.is_dictionary(values.type):
         values = pc.cast(values, values.type.value_type)
+    if pa.types.is_temporal(values.type):
+        values = pc.cast(values, pa.string())
+    if pa.types.is_large_string(values.type):
+        values = pc.cast(values, pa.string())
     if pa.types.is_string(values.type):
         return bool(pc.fill_null(texts, "").equals(pc.fill_null(values, "")))
     empty = pc.equal(pc.utf8_length(texts), 0)

@@ -10,9 +10,11 @@ import numpy as np
 
 from pointillist.checks import check
 from pointillist.data.columns.base import MISSING_NUMBERS
+from pointillist.data.columns.clock import DAY, ticks_of, to_local
 from pointillist.data.columns.numeric import WIDEST, holds_bins
+from pointillist.data.columns.types import dtype_of
 from pointillist.data.messages import column_called
-from pointillist.data.schema import Categorical, Column, Numeric, Schema
+from pointillist.data.schema import Categorical, Column, Numeric, Schema, Temporal
 from pointillist.data.table import to_arrow
 from pointillist.data.texts import distinct
 from pointillist.errors import Shown
@@ -53,6 +55,10 @@ def _draft_column(name: str, cells: pa.ChunkedArray) -> Column | None:
     if category:
         values, places = distinct(cells)
         values = pa.chunked_array([values])
+    if pa.types.is_temporal(values.type):
+        return _draft_times(name, values)
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.float64())
     if pa.types.is_boolean(values.type):
         return Categorical(name, (False, True), missing=values.null_count > 0)
     is_string = pa.types.is_string(values.type)
@@ -61,6 +67,29 @@ def _draft_column(name: str, cells: pa.ChunkedArray) -> Column | None:
         return _draft_texts(name, values, len(cells), "category" if category else "")
     kind = None if is_string else np.dtype(values.type.to_pandas_dtype())
     return _draft_numbers(name, numbers if places is None else numbers.take(pa.array(places)), kind)
+
+
+def _draft_times(name: str, times: pa.ChunkedArray) -> Column | None:
+    """Return a column with bounds of whole years for dates and timestamps, of whole days for durations."""
+    import pyarrow as pa
+
+    kind, missing = times.type, times.null_count > 0
+    dtype = dtype_of(kind)
+    if pa.types.is_time(kind):
+        return Temporal(name, "time", missing=missing, dtype=dtype, step="second")
+    found = pa.concat_arrays(times.chunks).drop_null() if times.chunks else pa.array([], kind)
+    if len(found) == 0:
+        return None
+    ticks = to_local(ticks_of(found), getattr(kind, "tz", None) or "")
+    low, high = int(ticks.min()), int(ticks.max())
+    if pa.types.is_duration(kind):
+        days = [f"{low // DAY} days", f"{-(-high // DAY) or 1} days"]
+        return Temporal(name, "duration", (days[0], days[1]), step="second", missing=missing, dtype=dtype)
+    years = np.array([low, high]).astype("datetime64[us]").astype("datetime64[Y]").astype(np.int64) + 1970
+    bounds = (f"{years[0]:04d}-01-01", f"{years[1]:04d}-12-31")
+    if not np.any(ticks % DAY) and getattr(kind, "tz", None) is None:
+        return Temporal(name, "date", bounds, missing=missing, dtype=dtype)
+    return Temporal(name, "timestamp", bounds, step="second", zone=kind.tz or "", missing=missing, dtype=dtype)
 
 
 def _draft_texts(name: str, texts: pa.ChunkedArray, rows: int, dtype: str) -> Column | None:

@@ -16,9 +16,18 @@ A schema is a TOML file that people edit by hand::
     type = "numeric"
     edges = [0, 18, 30, 45, 65, 120]
     integer = true                # bins [0, 18), [18, 30), ..., [65, 120]
-    decode = "uniform"            # or "midpoint"
+    decode = "shape"              # or "uniform", "midpoint"
 
-:mod:`pointillist.data.columns` has the kinds of columns.
+    [[column]]
+    name = "income"
+    type = "numeric"
+    bounds = [0, 1000000]         # a fine grid, whose cells a run merges
+    step = 0.01
+    points = [0]                  # a value of its own
+    missing = true
+    missing_values = ["?", -9]
+
+docs/schema.md describes all kinds and keys; :mod:`pointillist.data.columns` has the kinds of columns.
 """
 
 from __future__ import annotations
@@ -27,21 +36,46 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pointillist.checks import check
-from pointillist.data.columns import Categorical, Column, Numeric, code_dtype, column_of
+from pointillist.data.columns import (
+    EXTRA_KINDS,
+    Categorical,
+    Column,
+    Constant,
+    Extra,
+    Grid,
+    Identifier,
+    Numeric,
+    Temporal,
+    code_dtype,
+    column_of,
+    listed_labels,
+)
 from pointillist.data.columns.base import check_flag, check_keys, check_text
 from pointillist.data.domain import Domain
 from pointillist.data.files import EVERYONE, path_of, private_mode, write_text
 from pointillist.data.messages import fragment, reason
 from pointillist.errors import InputError, Shown
 
-__all__ = ["Categorical", "Column", "Numeric", "Schema", "code_dtype"]
+__all__ = [
+    "About",
+    "Categorical",
+    "Column",
+    "Constant",
+    "Grid",
+    "Identifier",
+    "Numeric",
+    "Schema",
+    "Temporal",
+    "code_dtype",
+]
 
 MOST_BYTES = 100_000_000
 """The largest schema file."""
@@ -52,19 +86,78 @@ DRAFT_NOTICE = """\
 # without looking at the data (code books, legal limits), then set reviewed = true."""
 
 
+MADE_TEXT = 1000
+"""The most bytes of a text cell that is made from a pattern: a column that lists no values, or a mark for missing."""
+OWN_UNIT = ("date", "time", "timestamp", "duration")
+"""Kinds of columns that have a key ``unit`` of their own."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What people wrote about a column. It changes nothing.
+
+    Args:
+        description: What the column means.
+        unit: The unit of its numbers, such as "EUR". Dates and times have a key ``unit`` of their own instead.
+    """
+
+    description: str = ""
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        for key, value in self.to_dict().items():
+            check(isinstance(value, str), f"column: {key}", fragment(value), "must be a text", f'write {key} = "..."')
+            check_text(f"column: {key}", value)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the keys of a ``[[column]]`` table that are set."""
+        return {key: value for key in ("description", "unit") if (value := getattr(self, key)) != ""}
+
+
 @dataclass(frozen=True)
 class Schema:
     """The columns of a table.
 
     Args:
-        columns: The columns, in order.
+        columns: The columns of the domain, in order.
         reviewed: Whether a person has checked that the schema is public knowledge. A draft is not reviewed.
         ignore: Columns of the data that are left out, such as identifiers and free text.
+        extras: Columns that are no part of the domain, each with its position in the decoded table: pairs such as
+            ``(0, Identifier("id"))``. :meth:`of` takes all columns in one list instead.
+        about: Descriptions and units, by the name of the column.
+        notes: Remarks for the reader of the file, by the name of the column. They are written as comments above the
+            column and lost when the file is read.
     """
 
     columns: tuple[Column, ...]
     reviewed: bool = True
     ignore: tuple[str, ...] = ()
+    extras: tuple[tuple[int, Extra], ...] = ()
+    about: Mapping[str, About] = field(default_factory=dict, hash=False)
+    notes: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        columns: Sequence[Column | Extra],
+        reviewed: bool = True,
+        ignore: Sequence[str] = (),
+        about: Mapping[str, About] | None = None,
+        notes: Mapping[str, str] | None = None,
+    ) -> Schema:
+        """Create a schema from all columns of a table in order, constants and identifiers among them.
+
+        Args:
+            columns: The columns, of any kind.
+            reviewed: Whether a person has checked that the schema is public knowledge.
+            ignore: Columns of the data that are left out.
+            about: Descriptions and units, by the name of the column.
+            notes: Remarks that are written as comments above the columns, by the name of the column.
+        """
+        kinds = tuple(EXTRA_KINDS.values())
+        extras = tuple((n, column) for n, column in enumerate(columns) if isinstance(column, kinds))
+        kept: Any = tuple(column for column in columns if not isinstance(column, kinds))
+        return cls(kept, reviewed, ignore, extras, about or {}, notes or {})  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         rule, hint = "must be a list of columns", "give Categorical and Numeric columns"
@@ -74,8 +167,14 @@ class Schema:
         object.__setattr__(self, "columns", tuple(self.columns))
         check_flag("schema: reviewed", self.reviewed)
         check(len(self.columns) > 0, "schema", Shown("no column"), "must have at least one column", "add columns")
+        self._check_extras()
         _ = self.domain  # refuses repeated names
         self._check_ignore()
+        good = all(isinstance(words, About) for words in self.about.values())
+        check(good, "schema: about", fragment(self.about), "must hold an About for each name", "write About(...)")
+        unknown = sorted({*self.about, *self.notes} - set(self.names))
+        rule, hint = "must be about columns of the schema", "remove the others"
+        check(not unknown, "schema: about and notes", fragment(unknown), rule, hint)
 
     def _check_ignore(self) -> None:
         names = isinstance(self.ignore, list | tuple) and all(isinstance(name, str) for name in self.ignore)
@@ -83,9 +182,45 @@ class Schema:
         object.__setattr__(self, "ignore", tuple(self.ignore))
         for name in self.ignore:
             check_text("schema: ignore", name)
-        both = sorted(set(self.ignore) & {column.name for column in self.columns})
+        both = sorted(set(self.ignore) & set(self.names))
         rule, hint = "must not name columns of the schema", "remove one of the two"
         check(not both, "schema: ignore", fragment(both), rule, hint)
+
+    def _check_extras(self) -> None:
+        rule, hint = "must be pairs of a position and a Constant or an Identifier", "write (0, Identifier(...))"
+        pairs = isinstance(self.extras, list | tuple) and all(
+            isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], int) and hasattr(pair[1], "make")
+            for pair in self.extras
+        )
+        check(pairs, "schema: extras", fragment(self.extras), rule, hint)
+        object.__setattr__(
+            self, "extras", tuple(sorted((tuple(pair) for pair in self.extras), key=lambda pair: pair[0]))
+        )
+        places, most = [place for place, _ in self.extras], len(self.columns) + len(self.extras)
+        good = len(set(places)) == len(places) and all(0 <= place < most for place in places)
+        rule = f"must have different positions in 0 .. {most - 1}, among all columns"
+        check(good, "schema: extras", fragment(places), rule, "use Schema.of")
+        names = Counter(self.names)
+        twice = sorted(name for name, count in names.items() if count > 1)
+        check(not twice, "column names", fragment(twice), "must be different", "rename the repeated columns")
+
+    @cached_property
+    def everything(self) -> tuple[Column | Extra, ...]:
+        """All columns of the decoded table in order, those that are no part of the domain included."""
+        out: list[Column | Extra] = list(self.columns)
+        for place, extra in self.extras:
+            out.insert(place, extra)
+        return tuple(out)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns of the decoded table, in order."""
+        return tuple(column.name for column in self.everything)
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """The most bytes of text in a cell of each column of the decoded table."""
+        return tuple(_width(column) for column in self.everything)
 
     @cached_property
     def domain(self) -> Domain:
@@ -93,16 +228,22 @@ class Schema:
         return Domain(tuple(c.name for c in self.columns), tuple(c.size for c in self.columns))
 
     def project(self, names: Sequence[str]) -> Schema:
-        """Return the schema of the columns ``names``, in that order."""
-        columns = tuple(self.columns[self.domain.index(name)] for name in names)
-        return Schema(columns, self.reviewed, self.ignore)
+        """Return the schema of the columns ``names``, in that order. Constants and identifiers are kept if named."""
+        extras = {extra.name: extra for _, extra in self.extras}
+        columns = [extras[name] if name in extras else self.columns[self.domain.index(name)] for name in names]
+        about = {name: words for name, words in self.about.items() if name in names}
+        notes = {name: note for name, note in self.notes.items() if name in names}
+        return Schema.of(columns, self.reviewed, self.ignore, about, notes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of a schema file, which :meth:`from_dict` reads."""
         out: dict[str, Any] = {"format": 1, "reviewed": self.reviewed}
         if self.ignore:
             out["ignore"] = list(self.ignore)
-        return out | {"column": [column.to_dict() for column in self.columns]}
+        return out | {"column": [column.to_dict() | self._words(column.name) for column in self.everything]}
+
+    def _words(self, name: str) -> dict[str, str]:
+        return self.about[name].to_dict() if name in self.about else {}
 
     @classmethod
     def from_dict(cls, spec: dict[str, Any]) -> Schema:
@@ -115,8 +256,9 @@ class Schema:
         check_keys("schema", spec, ("format", "reviewed", "ignore", "column"))
         listed, rule = isinstance(spec.get("column"), list), "must have at least one column"
         check(listed, "schema", Shown("no [[column]]"), rule, "add [[column]] tables")
-        columns = tuple(column_of(column) for column in spec["column"])
-        return cls(columns, spec.get("reviewed", False), spec.get("ignore", []))
+        columns = [_column(column) for column in spec["column"]]
+        about = {column.name: words for column, words in columns if words != About()}
+        return cls.of([column for column, _ in columns], spec.get("reviewed", False), spec.get("ignore", []), about)
 
     def to_toml(self) -> str:
         """Return the schema as TOML, which :meth:`load` reads."""
@@ -125,9 +267,9 @@ class Schema:
             lines.insert(0, DRAFT_NOTICE)
         if self.ignore:
             lines.append(f"ignore = {_toml(list(self.ignore))}  # columns of the file that are left out")
-        for column in self.columns:
-            pairs = "\n".join(f"{key} = {_toml(value)}" for key, value in column.to_dict().items())
-            lines.append(f"\n[[column]]\n{pairs}")
+        for column, spec in zip(self.everything, self.to_dict()["column"], strict=True):
+            pairs = "\n".join(f"{key} = {_toml(value)}" for key, value in spec.items())
+            lines.append(f"\n{_comment(self.notes.get(column.name, ''))}[[column]]\n{pairs}")
         return "\n".join(lines) + "\n"
 
     def save(self, path: str | Path, data: str | Path | None = None) -> None:
@@ -175,6 +317,32 @@ def _problem(error: BaseException) -> str:
         words = re.sub(r"['\"].*['\"]", "...", str(error), flags=re.DOTALL)
         return str(fragment(Shown(words)))
     return "a number is too long" if "integer string" in str(error) else reason(error)
+
+
+def _width(column: Any) -> int:
+    """Return the most bytes of text in a cell of a column."""
+    if isinstance(column, Constant | Identifier):
+        return column.width
+    labels = listed_labels(column)
+    made = MADE_TEXT if column.output_dtype == "string" and not labels else 0
+    return max([made, *(len(str(label).encode()) for label in labels)])
+
+
+def _column(spec: Any) -> tuple[Column | Extra, About]:
+    kind = spec.get("type") if isinstance(spec, dict) else None
+    words = {
+        key: spec[key]
+        for key in ("description", "unit")
+        if kind and key in spec and not (key == "unit" and kind in OWN_UNIT)
+    }
+    plain = {key: value for key, value in spec.items() if key not in words} if kind else spec
+    return column_of(plain, EXTRA_KINDS), About(**words)
+
+
+def _comment(note: str) -> str:
+    """Return a remark as lines of a comment, in printable characters."""
+    lines = ["".join(letter if letter.isprintable() else " " for letter in line) for line in note.splitlines()]
+    return "".join(f"# {line}".rstrip() + "\n" for line in lines)
 
 
 def _toml(value: Any) -> str:

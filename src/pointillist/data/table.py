@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pointillist.checks import check
+from pointillist.data.columns.types import nullable
 from pointillist.data.csv_files import read_csv
 from pointillist.data.domain import Domain
 from pointillist.data.files import path_of
 from pointillist.data.formulas import escape, unescape
 from pointillist.data.messages import column_called, fragment, reason
 from pointillist.data.parquet import memory_here, read_parquet
-from pointillist.data.schema import Schema, code_dtype
-from pointillist.data.texts import encode, plain
+from pointillist.data.schema import Identifier, Schema, code_dtype
+from pointillist.data.texts import different, encode, plain
 from pointillist.errors import InputError, PointillistError, Shown
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ class Table:
 
     def project(self, names: Sequence[str]) -> Table:
         """Return the table with the columns ``names``, in that order."""
-        return Table(self.schema.project(names), tuple(self.codes[self.domain.index(name)] for name in names))
+        schema = self.schema.project(names)
+        return Table(schema, tuple(self.codes[self.domain.index(name)] for name in schema.domain.names))
 
     def take(self, rows: np.ndarray) -> Table:
         """Return the rows at the given positions, or those where a mask is true."""
@@ -93,16 +95,21 @@ class Table:
         Args:
             data: A pandas, polars or Arrow table, with its columns in any order.
             schema: The columns to encode. The table must not have others, except those in ``schema.ignore``.
+                Constants and identifiers may be absent. Cells of ignored columns and of identifiers are not read.
         """
-        arrow = to_arrow(data)
+        unread = {*schema.ignore, *(extra.name for _, extra in schema.extras if isinstance(extra, Identifier))}
+        arrow = to_arrow(data, unread)
         names = arrow.column_names
         missing = [name for name in schema.domain.names if name not in names]
         rule = "must have every column of the schema (these are absent)"
         check(not missing, "table", fragment(missing), rule, "add the columns or take them out of the schema")
-        extra = [name for name in names if name not in {*schema.domain.names, *schema.ignore}]
+        extra = [name for name in names if name not in schema.names]
         rule = "must only have columns of the schema (these are not in it)"
         check(not extra, "table", fragment(extra), rule, "drop them, or name them under ignore in the schema")
         check(arrow.num_rows > 0, "table", Shown("0 rows"), "must have rows", "check the file")
+        for _, constant in schema.extras:
+            if constant.name in names:
+                constant.check_cells(different(arrow.column(constant.name)))
         return cls(schema, tuple(encode(column, arrow.column(column.name)) for column in schema.columns))
 
     def to_arrow(self, seed: int = 0) -> pa.Table:
@@ -115,17 +122,36 @@ class Table:
 
         rng = np.random.default_rng(seed)
         pairs = zip(self.schema.columns, self.codes, strict=True)
-        return pa.table({column.name: column.decode(codes, rng) for column, codes in pairs})
+        cells = {column.name: column.decode(codes, rng) for column, codes in pairs}
+        cells |= {extra.name: extra.make(len(self), rng) for _, extra in self.schema.extras}
+        return pa.table({name: cells[name] for name in self.schema.names})
 
     def to_pandas(self, seed: int = 0) -> Any:
-        """Decode to a pandas data frame; see :meth:`to_arrow`."""
-        return self.to_arrow(seed).to_pandas()
+        """Decode to a pandas data frame; see :meth:`to_arrow`.
+
+        Columns have the nullable types of pandas where the schema says so, and where whole numbers or booleans are
+        missing: ``Int64`` and ``boolean``, for example.
+        """
+        arrow = self.to_arrow(seed)
+        frame = arrow.to_pandas()
+        for column in self.schema.everything:
+            cells = arrow.column(column.name)
+            kind = nullable(column.output_dtype, cells.null_count > 0)
+            if kind is not None:
+                frame[column.name] = cells.to_pandas(types_mapper={cells.type: kind}.get)
+        return frame
 
     def to_polars(self, seed: int = 0) -> Any:
-        """Decode to a polars data frame; see :meth:`to_arrow`."""
+        """Decode to a polars data frame; see :meth:`to_arrow`. Columns of the type ``enum`` become an ``Enum``."""
         import polars
 
-        return polars.from_arrow(self.to_arrow(seed))
+        arrow = self.to_arrow(seed)
+        enums = [
+            polars.col(column.name).cast(polars.String).cast(polars.Enum(_dictionary(arrow.column(column.name))))
+            for column in self.schema.everything
+            if column.output_dtype == "enum"
+        ]
+        return polars.DataFrame(polars.from_arrow(arrow)).with_columns(enums)
 
     def write(self, path: str | Path, seed: int = 0) -> None:
         """Decode and write to a file.
@@ -135,6 +161,10 @@ class Table:
             seed: The seed with which numbers are drawn from their bins.
         """
         write_file(self.to_arrow(seed), path)
+
+
+def _dictionary(column: pa.ChunkedArray) -> list[str]:
+    return [str(value) for value in column.chunk(0).dictionary.to_pylist()]
 
 
 def as_arrow(data: Any) -> pa.Table:
@@ -180,9 +210,13 @@ def _refused_column(error: Exception) -> str:
     return f"{column_called(found[1])} cannot be converted" if found else "a column cannot be converted"
 
 
-def to_arrow(data: Any) -> pa.Table:
-    """Convert a pandas, polars or Arrow table to an Arrow table of strings, numbers and booleans, or of positions in
-    lists of these."""
+def to_arrow(data: Any, unread: Collection[str] = ()) -> pa.Table:
+    """Convert a pandas, polars or Arrow table to an Arrow table of plain types, as :func:`texts.plain` returns them.
+
+    Args:
+        data: The table.
+        unread: Columns that are left out; their cells are not looked at and may be of any type.
+    """
     import pyarrow as pa
 
     table = as_arrow(data)
@@ -192,7 +226,7 @@ def to_arrow(data: Any) -> pa.Table:
         hint = "rename the columns"
         raise InputError("table", Shown("other bytes"), "must have column names in UTF-8", hint) from None
     _check_names(names)
-    return pa.table({name: plain(name, table.column(name)) for name in names})
+    return pa.table({name: plain(name, table.column(name)) for name in names if name not in unread})
 
 
 def _check_names(names: Sequence[str]) -> None:

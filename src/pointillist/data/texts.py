@@ -1,9 +1,10 @@
-"""Columns of Arrow tables in plain types: numbers, booleans, text in UTF-8, or positions in a list of these."""
+"""Columns of Arrow tables in plain types: numbers, booleans, dates and times, text in UTF-8, or positions in a list of
+these."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from pointillist.errors import InputError, Shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["distinct", "encode", "plain"]
+__all__ = ["declared", "different", "distinct", "encode", "plain"]
 
 MOST_TEXT = 2**30
 """The most bytes of text that are handled in one array; those of Arrow's usual type end at 2 GiB."""
@@ -24,7 +25,9 @@ VIEWED = 2**16
 
 
 def plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column as text, numbers or booleans, or as positions in a list of these; refuse other types.
+    """Return a column as text, numbers, booleans, dates or times, or as positions in a list of these.
+
+    Other types are refused.
 
     Args:
         name: The name of the column, for messages.
@@ -61,10 +64,13 @@ def _plain(where: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         column.validate(full=True)  # UTF-8, which files do not guarantee
         return pa.chunked_array(list(_texts(where, column)), pa.string())
-    if pa.types.is_decimal(kind) or pa.types.is_float16(kind):
+    if pa.types.is_float16(kind):
         return column.cast(pa.float64())
+    if pa.types.is_decimal(kind) and not pa.types.is_decimal128(kind):
+        return column.cast(pa.decimal128(38 if pa.types.is_decimal256(kind) else kind.precision, kind.scale))
     good = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-    rule, hint = "must hold strings, numbers or booleans", "convert it, for example a date to its year"
+    good = good or pa.types.is_decimal128(kind) or (pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
+    rule, hint = "must hold strings, numbers, booleans, dates or times", "convert it, or name it under ignore"
     check(good, where, fragment(Shown(kind)), rule, hint)
     return column
 
@@ -133,6 +139,18 @@ def distinct(column: pa.ChunkedArray) -> tuple[pa.Array, np.ndarray]:
     return different, places[np.concatenate(rows)]
 
 
+def different(column: pa.ChunkedArray) -> pa.Array:
+    """Return the different values of a column, missing included.
+
+    Args:
+        column: A column, as :func:`plain` returns it.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return distinct(column)[0] if pa.types.is_dictionary(column.type) else pc.unique(column)
+
+
 def encode(column: Column, cells: pa.ChunkedArray) -> np.ndarray:
     """Return the codes of the cells of a table's column. Texts of any size are encoded part by part.
 
@@ -142,10 +160,33 @@ def encode(column: Column, cells: pa.ChunkedArray) -> np.ndarray:
     """
     import pyarrow as pa
 
-    if pa.types.is_dictionary(cells.type):
-        values, places = distinct(cells)
-        codes: np.ndarray = column.encode(values)[places]
-        return codes
-    parts = cells.chunks if pa.types.is_string(cells.type) else [cells.combine_chunks()]
-    found: np.ndarray = np.concatenate([column.encode(part) for part in parts])
-    return found
+    try:
+        if pa.types.is_dictionary(cells.type):
+            values, places = distinct(cells)
+            codes: np.ndarray = column.encode(values)[places]
+            return codes
+        parts = cells.chunks if pa.types.is_string(cells.type) else [cells.combine_chunks()]
+        found: np.ndarray = np.concatenate([column.encode(part) for part in parts])
+        return found
+    except pa.ArrowNotImplementedError:  # for example dates in a column of numbers
+        rule, hint = "must hold values of the kind that the schema says", "give the column another type in the schema"
+        raise InputError(column_called(column.name), fragment(Shown(cells.type)), rule, hint) from None
+
+
+def declared(column: pa.ChunkedArray) -> tuple[list[Any], bool] | None:
+    """Return the list of values that a column declares, those that no row has included, and whether it is in order.
+
+    A pandas categorical, a polars Enum and an Arrow dictionary declare such a list: it is part of their type. None for
+    other columns, and where the parts of a column declare different lists.
+
+    Args:
+        column: A column of an Arrow table.
+    """
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type) or not column.chunks:
+        return None
+    lists = [chunk.dictionary for chunk in column.chunks]
+    if any(not one.equals(lists[0]) for one in lists):
+        return None
+    return [value for value in lists[0].to_pylist() if value is not None], bool(column.type.ordered)

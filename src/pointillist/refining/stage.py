@@ -135,9 +135,8 @@ class Refining:
         return self._with(columns)
 
     def _with(self, columns: Mapping[int, Column]) -> Schema:
-        given = self.schema
-        every = tuple(columns.get(i, column) for i, column in enumerate(given.columns))
-        return Schema(every, given.reviewed, given.ignore)
+        every = tuple(columns.get(i, column) for i, column in enumerate(self.schema.columns))
+        return replace(self.schema, columns=every)
 
 
 def _levels(column: Column) -> tuple[np.ndarray, ...]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pointillist.checks import check, one_of
-from pointillist.data.columns import text_bytes
+from pointillist.data.columns import listed_labels
 from pointillist.data.domain import Domain
 from pointillist.data.messages import fragment, reason
 from pointillist.data.parquet import promised_bytes
@@ -145,9 +145,8 @@ def rows_bytes(schema: Schema, rows: int) -> int:
         schema: The columns.
         rows: The number of rows.
     """
-    lengths = [text_bytes(column) for column in schema.columns]
-    widths = [max(8, *each) + 16 for each in lengths]
-    labels = sum(map(sum, lengths))
+    widths = [max(8, width) + 16 for width in schema.widths]
+    labels = sum(len(str(label).encode()) for column in schema.columns for label in listed_labels(column))
     return SMALL + 2 * rows * sum(widths) + 4 * labels
 
 

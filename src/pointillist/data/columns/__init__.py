@@ -6,57 +6,71 @@ To add a kind, write a class with the members of :class:`Column` in a file of it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pointillist.checks import check
 from pointillist.data.columns.base import Column, Label, check_word, code_dtype
 from pointillist.data.columns.categorical import Categorical
+from pointillist.data.columns.extra import Constant, Extra, Identifier
+from pointillist.data.columns.grid import Grid
 from pointillist.data.columns.merged import Merged
 from pointillist.data.columns.numeric import Numeric
+from pointillist.data.columns.temporal import TEMPORAL_KINDS, Temporal
 from pointillist.data.messages import column_called, fragment
 
 __all__ = [
     "COLUMN_KINDS",
+    "EXTRA_KINDS",
     "Categorical",
     "Column",
+    "Constant",
+    "Extra",
+    "Grid",
+    "Identifier",
     "Label",
     "Merged",
     "Numeric",
+    "Temporal",
     "code_dtype",
     "column_of",
-    "text_bytes",
+    "listed_labels",
 ]
 
-COLUMN_KINDS: dict[str, type[Column]] = {"categorical": Categorical, "numeric": Numeric}
+COLUMN_KINDS: dict[str, type[Column]] = {
+    "categorical": Categorical,
+    "numeric": Numeric,
+    **dict.fromkeys(TEMPORAL_KINDS, Temporal),
+}
 """The class of every kind of column, by the ``type`` of a ``[[column]]`` table in a schema file.
 
 Merged columns are written by releases only."""
 
+EXTRA_KINDS: dict[str, type[Extra]] = {"constant": Constant, "id": Identifier}
+"""The class of every kind of column that is no part of the domain, by its ``type`` in a schema file."""
 
-LONGEST_NUMBER = 64
-"""Bytes of a number, a date or a time as text, at most."""
 
-
-def text_bytes(column: Column) -> list[int]:
-    """Return the length in bytes of each value that a column lists, or of the longest value if it lists none.
+def listed_labels(column: Column) -> tuple[Label, ...]:
+    """Return the values that a column lists, merged or not.
 
     Args:
         column: The column.
     """
-    listed = column.base.labels if isinstance(column, Merged) else column.labels
-    return [len(str(label).encode()) for label in listed] or [LONGEST_NUMBER]
+    return column.base.labels if isinstance(column, Merged) else column.labels
 
 
-def column_of(spec: Any) -> Column:
+def column_of(spec: Any, others: Mapping[str, Any] | None = None) -> Any:
     """Return the column that a ``[[column]]`` table of a schema file describes.
 
     Args:
         spec: The entries of the table, as plain data.
+        others: Further kinds that are allowed, by name.
     """
     named = isinstance(spec, dict) and isinstance(spec.get("name"), str)
     check(named, "schema: column", fragment(spec), "must have a name", 'write name = "..."')
     kind = spec.get("type")
     if kind == "merged":
         return Merged.from_dict(spec)
-    check_word(f"{column_called(spec['name'])}: type", kind, list(COLUMN_KINDS))
-    return COLUMN_KINDS[kind].from_dict(spec)
+    kinds: dict[str, Any] = {**COLUMN_KINDS, **(others or {})}
+    check_word(f"{column_called(spec['name'])}: type", kind, list(kinds))
+    return kinds[kind].from_dict(spec)

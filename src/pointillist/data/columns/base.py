@@ -5,24 +5,24 @@ A column has the codes ``0 .. size - 1``: its values or bins in order, then ``ot
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
 from pointillist.checks import check
+from pointillist.data.columns.types import NUMBERS, check_dtype
 from pointillist.data.messages import MOST_SHOWN, column_called, fragment
 from pointillist.errors import InputError, Shown, nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Column", "Label", "code_dtype"]
+__all__ = ["NUMBERS", "Column", "Label", "code_dtype"]
 
 Label = str | int | bool
 """A value that a schema can list."""
-NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
-DTYPES = ("string", "category", "bool", *NUMBERS)
 MISSING_NUMBERS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 """Strings that mean "missing" in a numeric column of a CSV file; in other columns only the empty string does."""
 
@@ -176,8 +176,93 @@ def check_column(column: Column) -> None:
     where = column_called(column.name)
     hint = "drop the column, or list every value that it could take"
     check(column.size >= 2, where, column.size, "must have at least two values", hint)
-    if not isinstance(column.dtype, str) or column.dtype != "":
-        check_word(f"{where}: dtype", column.dtype, DTYPES)
+    check_dtype(f"{where}: dtype", column.dtype)
+
+
+# --- missing values
+
+
+class Gapped(Protocol):
+    """A column that can have spellings of its own for missing values."""
+
+    @property
+    def name(self) -> str:
+        """The name of the column in the table."""
+
+    @property
+    def missing(self) -> bool:
+        """Whether values may be missing."""
+
+    @property
+    def missing_values(self) -> tuple[str, ...]:
+        """What stands for missing in the table, apart from what always does: texts, and numbers as texts."""
+
+    @property
+    def missing_as(self) -> str | None:
+        """What missing values are decoded to; None for null."""
+
+
+def read_missing(column: Gapped) -> tuple[tuple[str, ...], str | None]:
+    """Return ``missing_values`` and ``missing_as`` of a column as texts; refuse what cannot be a spelling.
+
+    Numbers may be given as numbers. Both need ``missing = true``.
+    """
+    where, given, shown = column_called(column.name), column.missing_values, column.missing_as
+    spellings = tuple(_spelling(f"{where}: missing_values", one) for one in listed(where, given, "missing_values"))
+    rule, hint = "must not be given twice", "remove the repeated ones"
+    check(len(set(spellings)) == len(spellings), f"{where}: missing_values", fragment(list(given)), rule, hint)
+    spelled = None if shown is None else _spelling(f"{where}: missing_as", shown)
+    rule, hint = "must be true where missing_values or missing_as are given", "set missing = true, or remove them"
+    check(column.missing or (not spellings and spelled is None), f"{where}: missing", column.missing, rule, hint)
+    return spellings, spelled
+
+
+def _spelling(where: str, value: Any) -> str:
+    value = value.item() if isinstance(value, np.generic) else value
+    good = isinstance(value, str | int | float) and not isinstance(value, bool)
+    check(good, where, fragment(value), "must be texts or numbers", 'write for example "NA" or -9')
+    if isinstance(value, str):
+        check_text(where, value)
+        return value
+    small = isinstance(value, float) or -(2**63) <= value < 2**63
+    check(small, where, fragment(value), "must be numbers of 64 bits", "write it as a text")
+    return repr(value)
+
+
+def missing_strings(column: Gapped, usual: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts that mean "missing" in a column: the usual ones, those declared, and that of the output."""
+    own = column.missing_values if column.missing_as is None else (*column.missing_values, column.missing_as)
+    return (*usual, *(text for text in own if text not in usual))
+
+
+def number_in(text: str) -> float | None:
+    """Return the finite number that a text spells, or None."""
+    if not re.fullmatch(r"\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*", text[:400]):
+        return None
+    number = float(text)
+    return number if np.isfinite(number) else None
+
+
+def missing_dict(column: Gapped) -> dict[str, Any]:
+    """Return the entries of a ``[[column]]`` table about missing values, None where they are not set."""
+    return {
+        "missing": column.missing or None,
+        "missing_values": list(column.missing_values) or None,
+        "missing_as": column.missing_as,
+    }
+
+
+def fill_missing(column: Gapped, array: pa.Array) -> pa.Array:
+    """Return decoded values with nulls as ``missing_as``: of the same type if it can be, otherwise as texts."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if column.missing_as is None:
+        return array
+    try:
+        return pc.fill_null(array, pa.scalar(column.missing_as).cast(array.type))
+    except pa.ArrowException:
+        return pc.fill_null(pc.cast(array, pa.string()), column.missing_as)
 
 
 # --- encoding
@@ -217,8 +302,9 @@ def place_missing(column: Column, codes: np.ndarray, nulls: np.ndarray) -> np.nd
 
 
 def same_codes(column: Column, source: Column) -> bool:
-    """Return whether two columns have the same codes: whether they differ in the output type at most."""
-    return source.to_dict() | {"dtype": ""} == column.to_dict() | {"dtype": ""}
+    """Return whether two columns have the same codes: whether they differ in their spellings and output at most."""
+    apart = dict.fromkeys(("dtype", "decode", "missing_values", "missing_as"))
+    return source.to_dict() | apart == column.to_dict() | apart
 
 
 def different_bins(column: Column) -> InputError:

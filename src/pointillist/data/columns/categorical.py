@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +19,20 @@ from pointillist.data.columns.base import (
     check_text,
     code_dtype,
     different_bins,
+    fill_missing,
     is_missing,
     listed,
+    missing_dict,
+    missing_strings,
+    number_in,
     place_missing,
     read_keys,
+    read_missing,
     refuse_strays,
     same_codes,
     without_none,
 )
+from pointillist.data.columns.types import arrow_type
 from pointillist.data.messages import column_called, fragment
 from pointillist.errors import InputError, Shown
 
@@ -40,6 +47,8 @@ KEYS = {
     "missing": bool,
     "other": object,
     "dtype": object,
+    "missing_values": object,
+    "missing_as": object,
     "merge": object,
     "prefixes": object,
     "parents": object,
@@ -60,6 +69,8 @@ class Categorical:
         missing: Whether values may be missing. Missing is then a value of its own, with the last code.
         other: The value that replaces every value that is not listed. Without it, such values are refused.
         dtype: The type of the decoded column. By default string, int64 or bool, depending on the values.
+        missing_values: What stands for missing in the table, such as "?" or -9, apart from null and the empty text.
+        missing_as: What missing values are decoded to, by default null. Other values become texts if it is a text.
         merge: Whether a run merges rare values, from noisy counts. By default it does if there are more than 128.
         prefixes: Lengths of the beginnings of the values that values are merged by: (2, 3) merges rare postcodes that
             begin with the same three characters, and if these are too rare those with the same two.
@@ -72,6 +83,8 @@ class Categorical:
     missing: bool = False
     other: Label | None = None
     dtype: str = ""
+    missing_values: tuple[str, ...] = ()
+    missing_as: str | None = None
     merge: bool | None = None
     prefixes: tuple[int, ...] = ()
     parents: tuple[str, ...] = ()
@@ -85,6 +98,12 @@ class Categorical:
         for flag in ("ordered", "missing"):
             check_flag(f"{where}: {flag}", getattr(self, flag))
         self._check_labels(where)
+        for key, value in zip(("missing_values", "missing_as"), read_missing(self), strict=True):
+            object.__setattr__(self, key, value)
+        labels = {str(label) for label in self.labels}
+        both = [text for text in missing_strings(self, ()) if text in labels]
+        rule, hint = "must not be among the values", "remove it from one of the two"
+        check(not both, f"{where}: missing_values", fragment(both), rule, hint)
         check_column(self)
         rule, hint = "must be a type that holds every value of the column", "choose another, or leave dtype out"
         check(self.dtype == "" or self._survives(), f"{where}: dtype", self.dtype, rule, hint)
@@ -142,7 +161,8 @@ class Categorical:
     @property
     def output_dtype(self) -> str:
         """The type of the decoded column."""
-        return self.dtype or {str: "string", int: "int64", bool: "bool"}[self._kind]
+        dtype = self.dtype or {str: "string", int: "int64", bool: "bool"}[self._kind]
+        return dtype if self.missing_as is None or _can_be(self.missing_as, dtype) else "string"
 
     @property
     def _kind(self) -> type:
@@ -172,9 +192,11 @@ class Categorical:
 
     def encode(self, array: pa.Array) -> np.ndarray:
         """Return the code of each value. Numbers and booleans may also be given as strings."""
+        usual = [text for text in (MISSING_NUMBERS if self._kind is int else ("",)) if text not in self.labels]
+        strings = missing_strings(self, usual)
+        nulls = is_missing(array, strings)
         array, values = self._comparable(array)
-        strings = MISSING_NUMBERS if self._kind is int else ("",)
-        nulls = is_missing(array, [string for string in strings if string not in self.labels])
+        nulls = nulls | is_missing(array, strings) | _is_number(array, strings)
         codes = _positions(array, values)
         stray = (codes < 0) & ~nulls
         if self.other is None:
@@ -187,6 +209,8 @@ class Categorical:
         import pyarrow.compute as pc
 
         kind, values = self._kind, list(self.values)
+        if pa.types.is_large_string(array.type):
+            array = array.cast(pa.string())
         if pa.types.is_string(array.type):
             if kind is bool:
                 return pc.utf8_lower(array), [str(value).lower() for value in values]
@@ -207,18 +231,23 @@ class Categorical:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        labels = pa.array(list(self.labels))
-        places = pa.array(codes.astype(np.int32), mask=codes >= len(labels))
-        if self.output_dtype == "category":
+        labels, nulls = pa.array(list(self.labels)), codes >= len(self.labels)
+        if self.output_dtype in ("category", "enum"):
+            if self.missing_as is not None:
+                labels, nulls = pa.array([*map(str, self.labels), self.missing_as]), nulls & False
+            places = pa.array(codes.astype(np.int32), mask=nulls)
             return pa.DictionaryArray.from_arrays(places, labels, ordered=self.ordered)
-        types = {"bool": pa.bool_(), "string": pa.string()}
-        return pc.cast(labels.take(places), types.get(self.output_dtype, self.output_dtype), safe=False)
+        cells = labels.take(pa.array(codes.astype(np.int32), mask=nulls))
+        kind = arrow_type(self.output_dtype)
+        if self._kind is int and pa.types.is_decimal(kind):
+            cells = cells.cast(pa.string())
+        return fill_missing(self, pc.cast(cells, kind, safe=False))
 
     def _survives(self) -> bool:
         """Return whether every value survives a round trip through the output type."""
         import pyarrow as pa
 
-        plain = replace(self, dtype="", other=None, values=self.labels)
+        plain = replace(self, dtype="", other=None, values=self.labels, missing_as=None)
         codes = np.arange(len(self.labels))
         try:
             out = self.decode(codes, np.random.default_rng(0))
@@ -253,14 +282,42 @@ class Categorical:
     def to_dict(self) -> dict[str, Any]:
         """Return the ``[[column]]`` table of a schema file."""
         out: dict[str, Any] = {"name": self.name, "type": "categorical", "values": list(self.values)}
-        flags = {"ordered": self.ordered or None, "missing": self.missing or None}
+        out |= {"ordered": self.ordered or None} | missing_dict(self)
         more = {"merge": self.merge, "prefixes": list(self.prefixes) or None, "parents": list(self.parents) or None}
-        return without_none(out | flags | {"other": self.other, "dtype": self.dtype or None} | more)
+        return without_none(out | {"other": self.other, "dtype": self.dtype or None} | more)
 
     @classmethod
     def from_dict(cls, spec: dict[str, Any]) -> Categorical:
         """Create the column from a ``[[column]]`` table of a schema file."""
         return cls(**read_keys(spec, KEYS))
+
+
+def _can_be(text: str, dtype: str) -> bool:
+    """Return whether a text can be a cell of a type."""
+    import pyarrow as pa
+
+    kind = arrow_type(dtype)
+    if pa.types.is_dictionary(kind):
+        return True
+    if pa.types.is_boolean(kind):
+        return False
+    try:
+        pa.scalar(text).cast(kind)
+    except pa.ArrowException:
+        return False
+    return True
+
+
+def _is_number(array: pa.Array, strings: Sequence[str]) -> np.ndarray:
+    """Return where an array of numbers holds one that ``strings`` spell."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    numbers = [number for text in strings if (number := number_in(text)) is not None]
+    if not numbers or not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
+        return np.zeros(len(array), bool)
+    found = pc.is_in(array.cast(pa.float64(), safe=False), value_set=pa.array(numbers))
+    return np.asarray(found.to_numpy(zero_copy_only=False))
 
 
 def _positions(array: pa.Array, values: list[Any]) -> np.ndarray:
