@@ -24,7 +24,20 @@ from tests.command import tree
 from tests.contract.test_contract import CASES, make, prefixes, public_table, small_table
 from typer.testing import CliRunner
 
-from pointillist import Categorical, Grouping, InputError, Numeric, Release, Schema, Table, cli_attest, synthesize
+from pointillist import (
+    Categorical,
+    Constant,
+    Grouping,
+    Identifier,
+    InputError,
+    Numeric,
+    Release,
+    Schema,
+    Table,
+    Temporal,
+    cli_attest,
+    synthesize,
+)
 from pointillist.algorithms import METHODS, Method, Public
 from pointillist.attestation import Report, make_keys, sign, verify
 from pointillist.attestation import files as files_module
@@ -32,6 +45,7 @@ from pointillist.attestation.envelope import PAYLOAD_TYPE, PREDICATE_TYPE, pae
 from pointillist.attestation.findings import one_line
 from pointillist.attestation.keys import PASSWORD, keyid_of, private_key, public_key, raw_key
 from pointillist.data.neighbours import Relation
+from pointillist.data.table import read_file, write_file
 from pointillist.errors import PointillistError
 
 RELEASE = ["model.npz", "release.json", "synthetic.csv", "synthetic.parquet", "transcript.npz"]
@@ -106,6 +120,45 @@ def test_every_method_verifies_and_replays(
 def test_releases_for_products_verify(name: str, relation: Relation, tmp_path: Path) -> None:
     folder = make(METHODS[name], Grouping.MARGINAL, relation, None, workload=prefixes()).run().save(tmp_path / "r")
     assert failed(verify(folder, replay=True, public=public_table(METHODS[name]))) == set()
+
+
+def test_releases_with_every_kind_of_column_verify(tmp_path: Path) -> None:
+    years = ("2020-01-01", "2021-12-31")
+    schema = Schema.of(
+        [
+            Identifier("id", prefix="P", digits=3),
+            Temporal("day", "date", years, bins="year", dtype="string", format="%d.%m.%Y", missing=True),
+            Temporal("at", "timestamp", years, bins="year", step="second", zone="Europe/Berlin"),
+            Constant("country", "Deutschland", "large_string"),
+            Temporal("took", "duration", ("-3 days", "3 days"), bins="day", step="second"),
+            Temporal("hour", "time", bins="hour", step="minute"),
+            Temporal("left", "time", ("08:00", "11:59"), bins="hour", step="minute", format="hhmm", missing=True),
+            Categorical("price", ("1.20", "3.00"), dtype="decimal(5, 2)"),
+            Categorical("job", ("a", "b"), missing=True, missing_as="NA", dtype="enum"),
+            Identifier("key", kind="uuid"),
+            Constant("void"),
+        ]
+    )
+    rng = np.random.default_rng(3)
+    table = Table(schema, tuple(rng.integers(0, size, 300) for size in schema.domain.sizes))
+    release = synthesize(table, epsilon=1.0, method="rap_softmax", workload="marginals:1", settings={"rounds": 2})
+    folder = release.save(tmp_path / "r")
+    assert failed(verify(folder, replay=True)) == set()
+    again = Release.load(folder)
+    assert again.table.to_arrow(again.description.seed).equals(release.table.to_arrow(release.description.seed))
+    assert parquet.read_table(folder / "synthetic.parquet").column_names == list(schema.names)
+    for name, text in (
+        ("hour", "00:00:00"),
+        ("day", "01.01.2020"),
+        ("took", "-259200"),
+        ("at", "2020-01-01T00:00:00Z"),
+    ):
+        copy = shutil.copytree(folder, tmp_path / name)
+        texts = read_file(copy / "synthetic.csv")
+        place = texts.column_names.index(name)
+        cells = [text] * len(texts)  # in the schema, but not those of the other file
+        write_file(texts.set_column(place, name, pa.array(cells)), copy / "synthetic.csv")
+        assert "tables" in failed(verify(copy))
 
 
 def test_later_rounds_of_auto_verify(tmp_path: Path) -> None:

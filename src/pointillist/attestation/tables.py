@@ -8,6 +8,7 @@ import numpy as np
 
 from pointillist.attestation.evidence import Evidence
 from pointillist.attestation.findings import Failed, one_line, require
+from pointillist.data.columns.clock import Unreadable, from_texts, ticks_of
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table, read_file
 from pointillist.release.folder import ROWS_CSV, ROWS_PARQUET
@@ -81,10 +82,10 @@ def _same(texts: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
 
     if pa.types.is_dictionary(values.type):
         values = pc.cast(values, values.type.value_type)
+    if pa.types.is_large_string(values.type) or pa.types.is_duration(values.type):
+        values = pc.cast(values, pa.string())
     if pa.types.is_temporal(values.type):
-        values = pc.cast(values, pa.string())
-    if pa.types.is_large_string(values.type):
-        values = pc.cast(values, pa.string())
+        return _same_times(texts, values)
     if pa.types.is_string(values.type):
         return bool(pc.fill_null(texts, "").equals(pc.fill_null(values, "")))
     empty = pc.equal(pc.utf8_length(texts), 0)
@@ -93,3 +94,19 @@ def _same(texts: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
     except pa.ArrowException:
         return False
     return bool(read.equals(values))
+
+
+def _same_times(texts: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
+    """Whether a column of CSV cells holds the same dates or times as a typed column, in whatever unit these are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = values.type
+    word = "date" if pa.types.is_date(kind) else "time" if pa.types.is_time(kind) else "timestamp"
+    texts = pc.if_else(pc.equal(pc.utf8_length(texts), 0), pa.scalar(None, pa.string()), texts).combine_chunks()
+    array = values.combine_chunks()
+    try:
+        read = from_texts(texts, word, "", getattr(kind, "tz", None) or "", 1)
+    except Unreadable:
+        return False
+    return bool(texts.is_null().equals(array.is_null())) and np.array_equal(read, ticks_of(array))
