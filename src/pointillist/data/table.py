@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 from collections import Counter
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pointillist.checks import check
+from pointillist.checks import at_least, check, whole
 from pointillist.data.columns.types import nullable
 from pointillist.data.csv_files import read_csv
 from pointillist.data.domain import Domain
@@ -27,7 +28,7 @@ from pointillist.errors import InputError, PointillistError, Shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Table", "as_arrow", "read_file", "to_arrow", "write_file"]
+__all__ = ["Table", "as_arrow", "as_pandas", "as_polars", "read_file", "to_arrow", "write_file"]
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 MOST_NAME = 1000
@@ -62,6 +63,10 @@ class Table:
 
     def __repr__(self) -> str:  # without values, because logs and tracebacks may show it
         return f"Table({', '.join(self.domain.names)})"
+
+    def _repr_html_(self) -> str:
+        """The table in a notebook: the names of the columns alone, because the rows may be private."""
+        return f"<code>{html.escape(repr(self))}</code>"
 
     @property
     def domain(self) -> Domain:
@@ -132,26 +137,20 @@ class Table:
         Columns have the nullable types of pandas where the schema says so, and where whole numbers or booleans are
         missing: ``Int64`` and ``boolean``, for example.
         """
-        arrow = self.to_arrow(seed)
-        frame = arrow.to_pandas()
-        for column in self.schema.everything:
-            cells = arrow.column(column.name)
-            kind = nullable(column.output_dtype, cells.null_count > 0)
-            if kind is not None:
-                frame[column.name] = cells.to_pandas(types_mapper={cells.type: kind}.get)
-        return frame
+        return as_pandas(self.to_arrow(seed), self.schema)
+
+    def head(self, n: int = 5, seed: int = 0) -> Any:
+        """Decode and return the first rows as a pandas data frame.
+
+        Args:
+            n: The number of rows.
+            seed: The seed with which numbers are drawn from their bins.
+        """
+        return as_pandas(self.to_arrow(seed).slice(0, at_least("n", whole("n", n), 0, 5)), self.schema)
 
     def to_polars(self, seed: int = 0) -> Any:
         """Decode to a polars data frame; see :meth:`to_arrow`. Columns of the type ``enum`` become an ``Enum``."""
-        import polars
-
-        arrow = self.to_arrow(seed)
-        enums = [
-            polars.col(column.name).cast(polars.String).cast(polars.Enum(_dictionary(arrow.column(column.name))))
-            for column in self.schema.everything
-            if column.output_dtype == "enum"
-        ]
-        return polars.DataFrame(polars.from_arrow(arrow)).with_columns(enums)
+        return as_polars(self.to_arrow(seed), self.schema)
 
     def write(self, path: str | Path, seed: int = 0) -> None:
         """Decode and write to a file.
@@ -165,6 +164,39 @@ class Table:
 
 def _dictionary(column: pa.ChunkedArray) -> list[str]:
     return [str(value) for value in column.chunk(0).dictionary.to_pylist()]
+
+
+def as_pandas(arrow: pa.Table, schema: Schema) -> Any:
+    """Convert decoded rows to a pandas data frame, with the nullable types of pandas where they are needed.
+
+    Args:
+        arrow: The rows.
+        schema: The columns.
+    """
+    frame = arrow.to_pandas()
+    for column in schema.everything:
+        cells = arrow.column(column.name)
+        kind = nullable(column.output_dtype, cells.null_count > 0)
+        if kind is not None:
+            frame[column.name] = cells.to_pandas(types_mapper={cells.type: kind}.get)
+    return frame
+
+
+def as_polars(arrow: pa.Table, schema: Schema) -> Any:
+    """Convert decoded rows to a polars data frame, with enums where the schema has them.
+
+    Args:
+        arrow: The rows.
+        schema: The columns.
+    """
+    import polars
+
+    enums = [
+        polars.col(column.name).cast(polars.String).cast(polars.Enum(_dictionary(arrow.column(column.name))))
+        for column in schema.everything
+        if column.output_dtype == "enum"
+    ]
+    return polars.DataFrame(polars.from_arrow(arrow)).with_columns(enums)
 
 
 def as_arrow(data: Any) -> pa.Table:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pointillist.data.domain import Attributes, Domain
+from pointillist.families.conditioning import Allowed, require_possible
 from pointillist.families.sampling import stratified
 from pointillist.framework import Mixing
 from pointillist.queries.base import Queries
@@ -155,6 +156,16 @@ class Histogram:
 
     def sample(self, rng: np.random.Generator, params: np.ndarray, rows: int) -> tuple[np.ndarray, ...]:
         return np.unravel_index(stratified(rng, params.ravel(), rows), self.domain.sizes)
+
+    def sample_given(
+        self, rng: np.random.Generator, params: np.ndarray, rows: int, allowed: Allowed
+    ) -> tuple[np.ndarray, ...]:
+        """Rows of the cells that the condition allows, by their weights."""
+        kept = [np.flatnonzero(allowed[i]) if i in allowed else np.arange(n) for i, n in enumerate(self.domain.sizes)]
+        inside = params[np.ix_(*kept)]
+        require_possible(float(inside.sum(dtype=np.float64) / params.sum(dtype=np.float64)))
+        places = np.unravel_index(stratified(rng, inside.ravel(), rows), inside.shape)
+        return tuple(codes[at] for codes, at in zip(kept, places, strict=True))
 
     def mix(self, first: np.ndarray, second: np.ndarray, weight: float) -> np.ndarray:
         return (1 - weight) * first + weight * second

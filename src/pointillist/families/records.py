@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pointillist.data.domain import Domain
+from pointillist.families.conditioning import Allowed, allowed_cells, require_possible
 from pointillist.families.sampling import stratified
 from pointillist.queries.base import Queries
 from pointillist.queries.counting import weighted_answers
@@ -60,6 +61,17 @@ class RecordList:
         if len(params.codes) == 0:
             return tuple(rng.integers(size, size=rows) for size in self.domain.sizes)
         return tuple(params.codes[stratified(rng, params.weights, rows)].T)
+
+    def sample_given(
+        self, rng: np.random.Generator, params: Records, rows: int, allowed: Allowed
+    ) -> tuple[np.ndarray, ...]:
+        """Records that meet the condition, by their weights."""
+        if len(params.codes) == 0:
+            every = [np.flatnonzero(allowed.get(i, np.ones(size, bool))) for i, size in enumerate(self.domain.sizes)]
+            return tuple(rng.choice(codes, rows) for codes in every)
+        good = allowed_cells(tuple(params.codes.T), allowed)
+        require_possible(float(params.weights[good].sum() / params.weights.sum()))
+        return self.sample(rng, Records(params.codes[good], params.weights[good]), rows)
 
     def mix(self, first: Records, second: Records, weight: float) -> Records:
         """The union, weighted."""

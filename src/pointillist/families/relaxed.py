@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from pointillist.data.domain import Domain
+from pointillist.families.conditioning import Allowed, require_possible
+from pointillist.families.sampling import stratified
 from pointillist.queries.base import Queries
 
 if TYPE_CHECKING:
@@ -110,11 +112,37 @@ class Relaxed:
         """Each row of the mixture is used equally often, up to one. Of the draws that share a row, each attribute's
         values come one from each of equal slices of its distribution, in an order that is random and independent of
         the other attributes': so every row gives each value as often as expected, up to one at either end."""
+        probabilities = self._probabilities(params)
+        chosen = (np.arange(rows) * len(probabilities) // rows + rng.integers(len(probabilities))) % len(probabilities)
+        return self._draw(rng, probabilities, chosen)
+
+    def sample_given(
+        self, rng: np.random.Generator, params: Params, rows: int, allowed: Allowed
+    ) -> tuple[np.ndarray, ...]:
+        """Given the condition, the mixture is one of the same rows again: each row restricted to the allowed values,
+        and weighted by the probability that it gave them."""
+        probabilities = self._probabilities(params)
+        weights = np.ones(len(probabilities))
+        starts = np.cumsum([0, *self.domain.sizes])
+        for attribute, mask in allowed.items():
+            block = probabilities[:, starts[attribute] : starts[attribute + 1]]
+            total = block.sum(axis=1)
+            block[:, ~mask] = 0
+            weights *= block.sum(axis=1) / total
+        require_possible(float(weights.mean()))
+        return self._draw(rng, probabilities, stratified(rng, weights, rows))
+
+    def _probabilities(self, params: Params) -> np.ndarray:
+        """The rows of the mixture, B x d': no value has probability 0."""
         import jax
 
         with jax.default_matmul_precision("highest"):  # as the answers
             probabilities = np.asarray(self.model.probabilities(params), dtype=np.float64)
-        chosen = (np.arange(rows) * len(probabilities) // rows + rng.integers(len(probabilities))) % len(probabilities)
+        return np.clip(probabilities, 0, None) + 1e-12
+
+    def _draw(self, rng: np.random.Generator, probabilities: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, ...]:
+        """One record for each chosen row of the mixture, in random order."""
+        rows = len(chosen)
         chosen.sort()
         first = np.searchsorted(chosen, chosen)  # where the draws from the same row begin
         share = np.searchsorted(chosen, chosen, side="right") - first
@@ -122,7 +150,7 @@ class Relaxed:
         codes = []
         start = 0
         for size in self.domain.sizes:
-            cumulative = np.cumsum(np.clip(probabilities[:, start : start + size], 0, None) + 1e-12, axis=1)
+            cumulative = np.cumsum(probabilities[:, start : start + size], axis=1)
             slices = np.empty(rows, np.int64)
             slices[np.lexsort((rng.random(rows), chosen))] = np.arange(rows) - first
             points = (slices + rng.random(rows)) / share * cumulative[chosen, -1]
@@ -130,7 +158,8 @@ class Relaxed:
                 (cumulative[chosen[at : at + CHUNK]] <= points[at : at + CHUNK, None]).sum(axis=1)
                 for at in range(0, rows, CHUNK)
             ]
-            codes.append(np.minimum(np.concatenate(drawn), size - 1)[order])
+            last = size - 1 - np.argmax(probabilities[:, start : start + size][:, ::-1] > 0, axis=1)
+            codes.append(np.minimum(np.concatenate(drawn), last[chosen])[order])
             start += size
         return tuple(codes)
 

@@ -11,23 +11,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pointillist.checks import at_least, check, path_of
+from pointillist.checks import at_least, check, path_of, whole
 from pointillist.data.schema import Schema
-from pointillist.data.table import Table
+from pointillist.data.table import Table, as_pandas
 from pointillist.errors import InputError, PointillistError, Shown, in_short
+from pointillist.families.conditioning import Allowed, draw_given
 from pointillist.families.saved import load_family
 from pointillist.framework import Family, Log
 from pointillist.queries.workload import Workload
 from pointillist.release import format1
 from pointillist.release.description import FORMAT, Description
+from pointillist.release.given import allowed_codes, place_values
 from pointillist.release.journal import NAME as JOURNAL
 from pointillist.release.place import PART, SPEC, Place
 from pointillist.release.safe import check_model, check_parquet, claimed_limit, load_arrays, model_bytes, rows_bytes
+from pointillist.release.shown import release_as_html, release_in_short
 from pointillist.release.transcript import log_arrays, log_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Refined", "Release", "draw_rows", "refined_of"]
 
@@ -50,7 +56,7 @@ class Refined:
     log: Log
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Release:
     """A synthetic table with the model behind it and the account of its privacy.
 
@@ -85,14 +91,47 @@ class Release:
         """The privacy guarantee, and what was spent."""
         return self.description.privacy.statement
 
-    def sample(self, rows: int, seed: int = 0) -> Table:
+    def __repr__(self) -> str:
+        return release_in_short(self.description, len(self.schema.columns))
+
+    def _repr_html_(self) -> str:
+        """The release in a notebook: one line, the statement and the first rows."""
+        return release_as_html(repr(self), self.statement, self.to_arrow().slice(0, 5))
+
+    def to_arrow(self) -> pa.Table:
+        """The synthetic rows with their labels and types, exactly as the files of the release have them."""
+        return self.table.to_arrow(self.description.seed)
+
+    def head(self, n: int = 5) -> Any:
+        """The first synthetic rows as a pandas data frame.
+
+        Args:
+            n: the number of rows.
+        """
+        return as_pandas(self.to_arrow().slice(0, at_least("n", whole("n", n), 0, 5)), self.schema)
+
+    def sample(self, rows: int, seed: int = 0, given: Mapping[str, Any] | None = None) -> Table:
         """Draw more rows from the model: free, since the model is already private.
 
         Args:
             rows: the number of rows.
             seed: the seed of the draw; the rows differ from those of the release even for the same seed.
+            given: a condition on the rows: for some columns the value, or a list of values of which any will do. A
+                number means its bin; None means missing. The other columns follow the model on this condition.
         """
-        return draw_rows(self.family, self.params, self.schema, rows, seed, stream=1)
+        allowed = None if given is None else allowed_codes(self.schema, given)
+        return draw_rows(self.family, self.params, self.schema, rows, seed, stream=1, allowed=allowed)
+
+    def sample_values(self, rows: int, seed: int = 0, given: Mapping[str, Any] | None = None) -> pa.Table:
+        """Draw more rows, decoded to an Arrow table: :meth:`sample`, with the given numbers themselves in the rows.
+
+        Args:
+            rows: the number of rows.
+            seed: the seed of the draw and of the decoding.
+            given: a condition on the rows, as in :meth:`sample`.
+        """
+        decoded = self.sample(rows, seed, given).to_arrow(seed)
+        return place_values(decoded, self.schema, given or {})
 
     def answers(self, workload: Workload | None = None) -> np.ndarray:
         """The model's answers to a workload, as fractions of the rows.
@@ -201,10 +240,21 @@ def refined_of(about: Description, transcript: Mapping[str, np.ndarray]) -> Refi
     return Refined(schema, log_of(arrays, schema.domain, about.facts_before))
 
 
-def draw_rows(family: Family[Any], params: Any, schema: Schema, rows: int, seed: int, stream: int = 0) -> Table:
-    """A table of rows drawn from a model; another ``stream`` gives other rows for the same seed."""
+def draw_rows(
+    family: Family[Any],
+    params: Any,
+    schema: Schema,
+    rows: int,
+    seed: int,
+    stream: int = 0,
+    allowed: Allowed | None = None,
+) -> Table:
+    """A table of rows drawn from a model, of the ``allowed`` codes alone; another ``stream`` gives other rows for the
+    same seed."""
     at_least("rows", rows, 1, 1000)
-    return Table(schema, family.sample(np.random.default_rng([seed, (1 << 32) + stream]), params, rows))
+    rng = np.random.default_rng([seed, (1 << 32) + stream])
+    drawn = draw_given(family, rng, params, rows, allowed) if allowed else family.sample(rng, params, rows)
+    return Table(schema, drawn)
 
 
 def _save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

@@ -1,0 +1,86 @@
+"""Rows drawn on a condition: some attributes have one of the given values, the others follow the model.
+
+A family that is :class:`Conditional` draws such rows exactly, however rare they are. For any other family rows are
+drawn and those that do not meet the condition are thrown away, which is exact, too, but finds common rows only.
+Nothing is spent: the model is already private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from pointillist.checks import check
+from pointillist.errors import Shown
+from pointillist.framework import Family
+
+__all__ = ["LEAST", "Allowed", "Conditional", "allowed_cells", "draw_given", "require_possible"]
+
+Allowed = Mapping[int, np.ndarray]
+"""For some attributes, by position: which of their codes are allowed, as booleans."""
+
+LEAST = 1e-9
+"""Conditions to which the model gives a smaller share are refused: it knows nothing about such rows."""
+
+BATCH = 10_000
+MOST_BATCHES = 300
+"""Rows that are drawn at a time, and how often, where a family cannot draw on a condition by itself."""
+
+
+@runtime_checkable
+class Conditional(Protocol):
+    """A family that draws rows on a condition by itself."""
+
+    def sample_given(
+        self, rng: np.random.Generator, params: Any, rows: int, allowed: Allowed
+    ) -> tuple[np.ndarray, ...]:
+        """Rows drawn from D on the condition that the attributes have allowed codes: one array of codes each."""
+        ...
+
+
+def draw_given(
+    family: Family[Any], rng: np.random.Generator, params: Any, rows: int, allowed: Allowed
+) -> tuple[np.ndarray, ...]:
+    """Rows of a model on a condition: one array of codes per attribute.
+
+    Args:
+        family: the family of the model.
+        rng: where randomness comes from.
+        params: the model.
+        rows: the number of rows.
+        allowed: the condition.
+    """
+    if isinstance(family, Conditional):
+        return family.sample_given(rng, params, rows, allowed)
+    kept: list[tuple[np.ndarray, ...]] = []
+    found = 0
+    for _ in range(MOST_BATCHES):
+        codes = family.sample(rng, params, BATCH)
+        good = allowed_cells(codes, allowed)
+        kept.append(tuple(one[good] for one in codes))
+        found += int(good.sum())
+        if found >= rows:
+            return tuple(np.concatenate(parts)[:rows] for parts in zip(*kept, strict=True))
+    require_possible(found / (BATCH * MOST_BATCHES), rows / (BATCH * MOST_BATCHES))
+    raise AssertionError("too few rows were found, and yet enough")
+
+
+def allowed_cells(codes: tuple[np.ndarray, ...], allowed: Allowed) -> np.ndarray:
+    """Which records meet the condition, given as one array of codes per attribute."""
+    good: np.ndarray = np.ones(len(codes[0]), bool)
+    for attribute, mask in allowed.items():
+        good &= mask[codes[attribute]]
+    return good
+
+
+def require_possible(share: float, least: float = LEAST) -> None:
+    """Refuse a condition that (almost) no row of the model meets.
+
+    Args:
+        share: the share of the model's rows that meet it.
+        least: the smallest share for which rows can be drawn.
+    """
+    rule = f"must be a condition that the model gives a share of at least {least:.2g}"
+    check(share >= least, "given", Shown(f"a share of {share:.2g}"), rule, "give more common values, or fewer of them")
