@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from pointillist.checks import check
+from pointillist.data.draft import draft_schema
 from pointillist.data.public import PublicTable
+from pointillist.data.schema import Schema
 from pointillist.data.sources import TableSource
 from pointillist.data.table import Table
 from pointillist.errors import Shown
 from pointillist.evaluation.accuracy import Errors, compare
+from pointillist.evaluation.columns import compare_columns
+from pointillist.evaluation.judgement import Comparison, Evaluation, Violations
+from pointillist.evaluation.learning import train_and_test
+from pointillist.evaluation.marginals import worst_marginals
+from pointillist.evaluation.pairs import compare_pairs
+from pointillist.evaluation.values import plain_table, read_values
 from pointillist.families.support import Support
 from pointillist.job import workload_of
 from pointillist.queries.counting import exact_counts
@@ -23,6 +31,7 @@ from pointillist.solvers.best_mixture import best_mixture
 
 __all__ = [
     "Comparison",
+    "Evaluation",
     "PublicFloor",
     "compare_public",
     "compare_tables",
@@ -31,25 +40,8 @@ __all__ = [
     "independent_columns",
 ]
 
-
-@dataclass(frozen=True)
-class Comparison:
-    """Errors of the synthetic rows and, for a release, of the model's own answers."""
-
-    n: int
-    queries: int
-    rows: Errors
-    model: Errors | None
-
-    def lines(self) -> list[tuple[str, Errors]]:
-        """Each comparison with its name."""
-        model = [] if self.model is None else [("the model", self.model)]
-        return [("the synthetic rows", self.rows), *model]
-
-    def to_dict(self) -> dict[str, Any]:
-        """All figures by name."""
-        out: dict[str, Any] = {"n": self.n, "queries": self.queries, "rows": self.rows.to_dict()}
-        return out if self.model is None else out | {"model": self.model.to_dict()}
+DEFAULT = "marginals:3"
+"""The queries where none are given."""
 
 
 def fractions(table: Table, workload: Workload) -> np.ndarray:
@@ -64,23 +56,89 @@ def compare_tables(real: Table, synthetic: Table, workload: Workload, release: R
     return Comparison(len(real), workload.size, compare(workload, truth, fractions(synthetic, workload)), model)
 
 
-def evaluate(real: Table, synthetic: Release | Table, workload: Workload | str | None = None) -> Comparison:
+def evaluate(
+    real: Any,
+    synthetic: Any,
+    workload: Workload | str | None = None,
+    *,
+    schema: Schema | None = None,
+    target: str | None = None,
+) -> Evaluation:
     """Compare a release, or any synthetic table, with the real table. NOT PRIVATE: uses the real data.
 
+    Values are compared as they are in the tables. So give the plain real table rather than a
+    :class:`~pointillist.Table` if it has numbers: of these a :class:`~pointillist.Table` only knows the bins.
+
     Args:
-        real: the table that the synthetic one was made from.
-        synthetic: a release, or a table with the same schema.
+        real: the table that the synthetic one was made from: a pandas, polars or Arrow table, or a
+            :class:`~pointillist.Table`.
+        synthetic: a release, or a table of any of these kinds.
         workload: the queries to compare; by default those of the release, or all three-way marginals.
+        schema: the columns; by default those of the release or of a :class:`~pointillist.Table`. Without any of them,
+            a schema is drafted from both tables.
+        target: a column that models learn to predict, from synthetic and from real rows. Needs scikit-learn.
     """
     release = synthetic if isinstance(synthetic, Release) else None
-    table = synthetic.table if isinstance(synthetic, Release) else synthetic
-    same = table.schema.columns == real.schema.columns
+    rows = release.to_arrow() if release is not None else plain_table(synthetic)
+    plain = plain_table(real)
+    table, other = _encoded(real, plain, synthetic, rows, schema)
+    if workload is None:
+        workload = DEFAULT if release is None else release.workload
+    queries = workload_of(workload, table.domain, len(table))
+    truth, answers = fractions(table, queries), fractions(other, queries)
+    model = None if release is None else compare(queries, truth, release.answers(queries))
+    values = read_values(plain, rows, table.schema)
+    return Evaluation(
+        queries.describe(),
+        Comparison(len(table), queries.size, compare(queries, truth, answers), model),
+        independent_columns(table, queries),
+        compare_columns(values),
+        compare_pairs(values),
+        worst_marginals(queries, table.schema, truth, answers),
+        _violations(table.schema, plain, rows),
+        None if target is None else train_and_test(values, target),
+    )
+
+
+def _encoded(real: Any, plain: Any, synthetic: Any, rows: Any, schema: Schema | None) -> tuple[Table, Table]:
+    """Both tables in the codes of one schema."""
+    own = synthetic.table if isinstance(synthetic, Release) else synthetic
+    known = [one.schema for one in (real, own) if isinstance(one, Table)]
+    if schema is None:
+        schema = known[0] if known else _drafted(plain, rows)
+    same = all(one.columns == schema.columns for one in known)
     rule, hint = "must have the schema of the real table", "give the table that the release was made from"
     check(same, "synthetic", Shown("another schema"), rule, hint)
-    if workload is None and release is not None:
-        workload = release.workload
-    return compare_tables(
-        real, table, workload_of("marginals:3" if workload is None else workload, real.domain, len(real)), release
+    first = real if isinstance(real, Table) else Table.encode(plain, schema)
+    return first, own if isinstance(own, Table) else Table.encode(rows, schema)
+
+
+def _drafted(plain: Any, rows: Any) -> Schema:
+    """A schema for tables that have none; it is used for nothing but this comparison."""
+    import pyarrow as pa
+
+    names = [name for name in plain.column_names if name in rows.column_names]
+    rule, hint = "must have columns of the real table", "give a table that was made from it"
+    check(len(names) > 0, "synthetic", Shown("none of them"), rule, hint)
+    both = [one.select(names) for one in (plain, rows)]
+    drafted = draft_schema(pa.concat_tables([_decoded(one) for one in both], promote_options="permissive"))
+    left = {*plain.column_names, *rows.column_names} - {*names}
+    return replace(drafted, ignore=tuple(sorted({*drafted.ignore, *left})))
+
+
+def _decoded(table: Any) -> Any:
+    """A table without dictionaries, which differ from table to table."""
+    import pyarrow as pa
+
+    columns = [one.cast(one.type.value_type) if pa.types.is_dictionary(one.type) else one for one in table.columns]
+    return pa.table(dict(zip(table.column_names, columns, strict=True)))
+
+
+def _violations(schema: Schema, plain: Any, rows: Any) -> tuple[Violations, ...]:
+    """How many rows of both tables break each rule, if the schema has rules."""
+    return tuple(
+        Violations(str(rule), *(int(np.sum(rule.violations(one))) for one in (plain, rows)))
+        for rule in getattr(schema, "rules", ())
     )
 
 
