@@ -356,7 +356,8 @@ def test_figures_of_the_best_mixture(run: Run) -> None:
     assert shown.out.endswith("they are NOT private. Do not publish them with the release.\n")
 
     figures = json.loads(run("evaluate", "people.csv", "release", "--public", "public.csv", "--json").out)
-    assert list(figures) == ["n", "queries", "rows", "model", "public"]
+    assert list(figures)[:4] == ["n", "queries", "rows", "model"]
+    assert list(figures)[-1] == "public"
     floor = figures["public"]
     real = Table.read("people.csv", SCHEMA)
     public = PublicTable.encode(pd.read_csv("public.csv"), SCHEMA)

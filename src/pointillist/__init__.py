@@ -9,6 +9,7 @@ from pointillist.data.schema import About, Categorical, Constant, Grid, Identifi
 from pointillist.data.sources import Source
 from pointillist.data.table import Table
 from pointillist.errors import BudgetError, InputError, PointillistError, RunStopped
+from pointillist.evaluation.judgement import Evaluation
 from pointillist.evaluation.report import evaluate
 from pointillist.job import Job, prepare
 from pointillist.queries.candidates import Grouping
@@ -19,6 +20,7 @@ from pointillist.queries.product import Product
 from pointillist.queries.workload import Workload
 from pointillist.release import Release
 from pointillist.runs import resume, synthesize
+from pointillist.synthesizer import Synthesizer
 
 __version__ = "0.1.0"
 
@@ -28,6 +30,7 @@ __all__ = [
     "BudgetError",
     "Categorical",
     "Constant",
+    "Evaluation",
     "Grid",
     "Grouping",
     "Identifier",
@@ -44,6 +47,7 @@ __all__ = [
     "RunStopped",
     "Schema",
     "Source",
+    "Synthesizer",
     "Table",
     "Temporal",
     "Workload",

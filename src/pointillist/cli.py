@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,9 @@ from pointillist.checks import check
 from pointillist.cli_account import account_app
 from pointillist.cli_attest import keygen, sign, verify
 from pointillist.cli_audit import audit
+from pointillist.cli_complete import data_names, method_names
+from pointillist.cli_output import print_release, show_evaluation
+from pointillist.cli_sample import sample
 from pointillist.data import datasets
 from pointillist.data.draft import draft_schema
 from pointillist.data.messages import fragment
@@ -47,23 +51,25 @@ __all__ = ["app", "main"]
 app = typer.Typer(
     help="Differentially private synthetic tables that keep the answers to a declared set of queries.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.add_typer(account_app, name="account")
-for command in (keygen, sign, verify, audit):
+for command in (keygen, sign, verify, audit, sample):
     app.command()(command)
 screen = Console(highlight=False, soft_wrap=True)
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
 logger = logging.getLogger("pointillist")
 
-Data = Annotated[str, typer.Argument(help="A CSV or Parquet file, or the name of a dataset.")]
+Data = Annotated[
+    str, typer.Argument(help="A CSV or Parquet file, or the name of a dataset.", autocompletion=data_names)
+]
 SchemaFile = Annotated[Path | None, typer.Option("--schema", help="Schema in TOML; default DATA's .schema.toml.")]
 WorkloadText = Annotated[str | None, typer.Option("--workload", help="marginals:K[:COUNT[:SEED]]")]
 PublicFile = Annotated[
     str | None, typer.Option("--public", help="A public table: a file or a dataset; columns may be missing.")
 ]
 Out = Annotated[Path, typer.Option("--out", help="Folder of the release.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing release.")]
 WORKLOAD = "marginals:3"
 NO_THREAD = "can't start new thread"
@@ -102,7 +108,10 @@ def synth(
     schema: SchemaFile = None,
     delta: Annotated[float | None, typer.Option("--delta", help="Default 1/n^2 under replace.")] = None,
     relation: Annotated[str, typer.Option("--relation", help="replace or add-remove.")] = "replace",
-    method: Annotated[str | None, typer.Option("--method", help="See `pointillist methods`; default auto.")] = None,
+    method: Annotated[
+        str | None,
+        typer.Option("--method", help="See `pointillist methods`; default auto.", autocompletion=method_names),
+    ] = None,
     workload: WorkloadText = WORKLOAD,
     group: Annotated[str | None, typer.Option("--group", help="query or marginal.")] = None,
     rounds: Annotated[int | None, typer.Option("--rounds", help="Number of rounds T.")] = None,
@@ -116,8 +125,10 @@ def synth(
     insecure_noise_seed: Annotated[
         int | None, typer.Option("--insecure-noise-seed", help="NOT PRIVATE: seeded noise, for experiments.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make a differentially private synthetic table."""
+    started = time.monotonic()
     inputs = _inputs(data, schema, public)
     check_target(out, force, inputs)
     chosen = _settings(settings or [], rounds)
@@ -146,6 +157,9 @@ def synth(
     origin = {name: _absolute(str(value)) for name, value in named.items() if value is not None}
     with _progress():
         release = run_into(job, out, force=force, inputs=inputs, origin=origin, account=account, announce=notes.print)
+    if as_json:
+        print_release(release, out.resolve(), time.monotonic() - started)
+        return
     _show_release(release, out.resolve())
 
 
@@ -176,36 +190,35 @@ def evaluate(
     schema: SchemaFile = None,
     workload: WorkloadText = None,
     public: PublicFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    target: Annotated[
+        str | None, typer.Option("--target", help="A column that models learn to predict; needs scikit-learn.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Compare a synthetic table with the real one. Uses the real data: the output is NOT private."""
     check(Path(synth).exists(), "synth", synth, "must be an existing release folder or table", "check the path")
     release = Release.load(synth) if Path(synth).is_dir() else None
-    if release is not None and schema is None and not _is_dataset(real):
-        table = Table.read(real, release.schema)
+    if _is_dataset(real):
+        plain: Any = _load(real, schema)
+        columns = plain.schema
     else:
-        table = _load(real, schema)
-    other = release if release is not None else Table.read(synth, table.schema)
-    same = release is None or release.schema.columns == table.schema.columns
+        plain = read_file(real)
+        columns = release.schema if release is not None and schema is None else _schema_of(real, schema)
+    same = release is None or release.schema.columns == columns.columns
     hint = "give the table that the release was made from, and leave --schema out"
     check(same, "synth", synth, "must have the schema of the real table", hint)
-    if workload is None and release is not None:
-        queries = release.workload
-    else:
-        queries = workload_of(WORKLOAD if workload is None else workload, table.domain, len(table))
-    public_table = None if public is None else PublicTable.encode(_load_public(public), table.schema)
-    result = report.evaluate(table, other, queries)
-    floor = None if public_table is None else report.compare_public(table, public_table, queries)
+    other = read_file(synth, "synth") if release is None else release
+    result = report.evaluate(plain, other, workload, schema=columns, target=target)
+    floor = None
+    if public is not None:
+        public_table = PublicTable.encode(_load_public(public), columns)
+        table = plain if isinstance(plain, Table) else Table.encode(plain, columns)
+        queries = workload if workload is not None else WORKLOAD if release is None else release.workload
+        floor = report.compare_public(table, public_table, workload_of(queries, table.domain, len(table)))
     if as_json:
         print(json.dumps(result.to_dict() | ({} if floor is None else {"public": floor.to_dict()})))
-        return
-    screen.print(f"{result.n:,} rows, {queries.describe()}")
-    lines = [*result.lines(), ("independent columns", report.independent_columns(table, queries))]
-    _show_errors(lines if floor is None else [*lines, *floor.lines()])
-    if floor is not None:
-        text = f"No reweighting of the {floor.records:,} public records has a max error below {floor.lower:.5f}"
-        screen.print(f"{text} (the best-mixture error, a lower limit for pmw_pub and pep_pub).")
-    screen.print("These figures use the real data: they are NOT private. Do not publish them with the release.")
+    else:
+        show_evaluation(result, floor)
 
 
 @app.command()
@@ -218,7 +231,7 @@ def demo(out: Out = Path("demo"), force: Force = False) -> None:
     with _progress():
         release = run_into(job, out, force=force, announce=notes.print)
     _show_release(release, out.resolve())
-    result = report.evaluate(table, release)
+    result = report.compare_tables(table, release.table, release.workload, release)
     screen.print(f"\nErrors over {release.workload.describe()}, in fractions of the rows:")
     _show_errors([*result.lines(), ("independent columns", report.independent_columns(table, release.workload))])
     screen.print("The last line, for comparison, keeps every column exactly and no dependency between columns.")
@@ -308,15 +321,18 @@ def _load(data: str, schema: Path | None) -> Table:
         rule = "must not be given with a named dataset, which brings its own"
         check(schema is None, "schema", str(schema), rule, "leave --schema out")
         return datasets.load(data)
-    path = Path(data)
-    arrow = read_file(path)
+    return Table.encode(read_file(data), _schema_of(data, schema))
+
+
+def _schema_of(data: str, schema: Path | None) -> Schema:
+    """The reviewed schema of a file."""
     file = schema or _schema_beside(data)
     if schema is None and not file.is_file():
         hint = f"draft one with `pointillist schema {data}`, review it, and run again"
         raise InputError("schema", Shown("none"), f"must be given for a file (no {file} found)", hint)
     loaded = Schema.load(file)
     loaded.require_reviewed(str(file))
-    return Table.encode(arrow, loaded)
+    return loaded
 
 
 def _inputs(data: str, schema: Path | None, public: str | None) -> list[Path]:
