@@ -137,6 +137,7 @@ class Evaluation:
             _errors([*self.comparison.lines(), ("independent columns", self.independent)]),
             _numbers([one for one in self.columns if isinstance(one, NumbersReport)]),
             _quantiles([one for one in self.columns if isinstance(one, NumbersReport)]),
+            _missing(self.columns),
             _labels([one for one in self.columns if isinstance(one, LabelsReport)]),
             _correlations([one for one in self.pairs if not math.isnan(one.correlation_error)]),
             _contingency(self.pairs),
@@ -222,15 +223,18 @@ def _quantiles(columns: list[NumbersReport]) -> Section:
     rows = []
     for one in shown:
         level, both, off = one.worst_quantile
-        middle = one.quantiles[0.5]
-        values = (middle.real, middle.synthetic, both.real, both.synthetic)
-        texts = [show_number(value, one.kind) for value in values]
-        missing = _share(one.missing.real), _share(one.missing.synthetic)
-        rows.append((one.name, *texts[:2], f"{level:g}", *texts[2:], _in_std(off), *missing))
-    head = ("column", "median", "synthetic", "worst at", "real", "synthetic", "off by", "missing", "synthetic")
-    return Section(
-        "Quantiles of the numbers: the median, and the quantile that is furthest off", head, tuple(rows), note
-    )
+        texts = [show_number(value, one.kind) for value in (*one.quantiles[0.5], *both)]
+        rows.append((one.name, *texts[:2], f"{100 * level:g} %", *texts[2:], _in_std(off)))
+    head = ("column", "median", "synthetic", "worst", "real", "synthetic", "off by")
+    title = "Quantiles of the numbers: the median, and the quantile that is furthest off"
+    return Section(title, head, tuple(rows), note)
+
+
+def _missing(columns: Iterable[ColumnReport]) -> Section:
+    some = [one for one in columns if max(one.missing) > 0]
+    shown, note = _worst_first(some, lambda one: abs(one.missing.difference), SHOWN)
+    rows = tuple((one.name, _share(one.missing.real), _share(one.missing.synthetic)) for one in shown)
+    return Section("Missing values", ("column", "real", "synthetic"), rows, note)
 
 
 def _labels(columns: list[LabelsReport]) -> Section:

@@ -21,7 +21,7 @@ from pointillist.evaluation.judgement import Comparison, Evaluation, Violations
 from pointillist.evaluation.learning import train_and_test
 from pointillist.evaluation.marginals import worst_marginals
 from pointillist.evaluation.pairs import compare_pairs
-from pointillist.evaluation.values import plain_table, read_values
+from pointillist.evaluation.values import Typed, plain_table, read_values
 from pointillist.families.support import Support
 from pointillist.job import workload_of
 from pointillist.queries.counting import exact_counts
@@ -87,7 +87,8 @@ def evaluate(
     queries = workload_of(workload, table.domain, len(table))
     truth, answers = fractions(table, queries), fractions(other, queries)
     model = None if release is None else compare(queries, truth, release.answers(queries))
-    values = read_values(plain, rows, table.schema)
+    typed = Typed.of(plain, table.schema), Typed.of(rows, table.schema)
+    values = read_values(*typed)
     return Evaluation(
         queries.describe(),
         Comparison(len(table), queries.size, compare(queries, truth, answers), model),
@@ -95,7 +96,7 @@ def evaluate(
         compare_columns(values),
         compare_pairs(values),
         worst_marginals(queries, table.schema, truth, answers),
-        _violations(table.schema, plain, rows),
+        _violations(table.schema, *typed),
         None if target is None else train_and_test(values, target),
     )
 
@@ -134,12 +135,13 @@ def _decoded(table: Any) -> Any:
     return pa.table(dict(zip(table.column_names, columns, strict=True)))
 
 
-def _violations(schema: Schema, plain: Any, rows: Any) -> tuple[Violations, ...]:
+def _violations(schema: Schema, real: Typed, synthetic: Typed) -> tuple[Violations, ...]:
     """How many rows of both tables break each rule, if the schema has rules."""
-    return tuple(
-        Violations(str(rule), *(int(np.sum(rule.violations(one))) for one in (plain, rows)))
-        for rule in getattr(schema, "rules", ())
-    )
+    rules = getattr(schema, "rules", ())
+    if not rules:
+        return ()
+    found = [rules.violations(one.to_arrow()) for one in (real, synthetic)]
+    return tuple(Violations(rule, int(found[0][rule]), int(found[1][rule])) for rule in found[0])
 
 
 def independent_columns(real: Table, workload: Workload) -> Errors:

@@ -18,7 +18,18 @@ from pointillist.data.texts import encode
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["MISSING", "Labels", "Numbers", "Values", "cell_name", "coarse", "plain_table", "read_values", "show_number"]
+__all__ = [
+    "MISSING",
+    "Labels",
+    "Numbers",
+    "Typed",
+    "Values",
+    "cell_name",
+    "coarse",
+    "plain_table",
+    "read_values",
+    "show_number",
+]
 
 MISSING = "(missing)"
 REST = "(the rest)"
@@ -75,22 +86,54 @@ def plain_table(data: Any, seed: int = 0) -> pa.Table:
     return to_arrow(data.to_arrow(seed) if isinstance(data, Table) else data)
 
 
-def read_values(real: pa.Table, synthetic: pa.Table, schema: Schema) -> tuple[Values, ...]:
-    """The columns of both tables.
+@dataclass(frozen=True)
+class Typed:
+    """The columns of a table, with the types that the schema gives them.
+
+    Attributes:
+        columns: what the columns mean.
+        codes: their codes.
+        cells: their values as Arrow arrays: labels, numbers as 64-bit floating-point numbers, dates and times.
+    """
+
+    columns: tuple[Column, ...]
+    codes: tuple[np.ndarray, ...]
+    cells: tuple[pa.Array, ...]
+
+    @classmethod
+    def of(cls, table: pa.Table, schema: Schema) -> Typed:
+        """The columns of a table.
+
+        Args:
+            table: the table, as :func:`plain_table` returns it.
+            schema: what its columns mean.
+        """
+        columns = tuple(map(_unmerged, schema.columns))
+        codes = tuple(encode(column, table.column(column.name)) for column in columns)
+        pairs = zip(columns, codes, strict=True)
+        return cls(columns, codes, tuple(_typed(column, table.column(column.name), code) for column, code in pairs))
+
+    def to_arrow(self) -> pa.Table:
+        """The values as a table."""
+        import pyarrow as pa
+
+        return pa.table(dict(zip((column.name for column in self.columns), self.cells, strict=True)))
+
+
+def read_values(real: Typed, synthetic: Typed) -> tuple[Values, ...]:
+    """The columns of both tables, as numbers or as labels.
 
     Args:
-        real, synthetic: the tables, as :func:`plain_table` returns them.
-        schema: what their columns mean.
+        real, synthetic: the tables, typed by the same schema.
     """
     found: list[Values] = []
-    for column in map(_unmerged, schema.columns):
-        cells = real.column(column.name), synthetic.column(column.name)
-        codes = encode(column, cells[0]), encode(column, cells[1])
+    for n, column in enumerate(real.columns):
         if column.labels and not (column.ordered and isinstance(column.labels[0], int)):
             labels = (*map(str, column.labels), *([MISSING] if column.missing else []))
-            found.append(Labels(column.name, labels, *(one.astype(np.int64) for one in codes)))
+            found.append(Labels(column.name, labels, *(one.codes[n].astype(np.int64) for one in (real, synthetic))))
         else:
-            found.append(_numbers(column, cells, codes))
+            kind = _kind(synthetic.cells[n].type)
+            found.append(Numbers(column.name, kind, _numbers(real.cells[n]), _numbers(synthetic.cells[n])))
     return tuple(found)
 
 
@@ -100,17 +143,26 @@ def _unmerged(column: Column) -> Column:
     return base
 
 
-def _numbers(column: Column, cells: tuple[Any, Any], codes: tuple[np.ndarray, np.ndarray]) -> Numbers:
-    """Numbers from the cells themselves; where only the column can read these, from what it decodes them to."""
-    decoded = tuple(column.decode(one, np.random.default_rng(0)) for one in codes)
-    kind = decoded[1].type
-    numbers = []
-    for raw, code, again in zip(cells, codes, decoded, strict=True):
-        nulls = code == column.size - 1 if column.missing else np.zeros(len(code), bool)
-        found = _as_numbers(raw, kind, nulls)
-        found = _as_numbers(again, kind, nulls) if found is None else found
-        numbers.append(code.astype(float) if found is None else np.where(nulls, np.nan, found))
-    return Numbers(column.name, _kind(kind), *numbers)
+def _typed(column: Column, cells: pa.ChunkedArray, codes: np.ndarray) -> pa.Array:
+    """The cells of a column in its type. Where only the column itself can read them, what it decodes their codes to."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    decoded = column.decode(codes, np.random.default_rng(0))
+    if column.labels:
+        return decoded
+    nulls = pa.array(codes == column.size - 1 if column.missing else np.zeros(len(codes), bool))
+    kind = pa.float64() if _kind(decoded.type) == "number" else decoded.type
+    try:
+        found = cells.combine_chunks()
+        if pa.types.is_dictionary(found.type):
+            found = found.dictionary_decode()
+        found = pc.if_else(nulls, pa.scalar(None, found.type), found)
+        if pa.types.is_string(found.type):
+            found = pc.utf8_trim_whitespace(found)
+        return pc.cast(found, kind, safe=False)
+    except (pa.ArrowException, TypeError):
+        return decoded
 
 
 def _kind(kind: pa.DataType) -> str:
@@ -121,29 +173,23 @@ def _kind(kind: pa.DataType) -> str:
     return next((word for word, fits in kinds.items() if fits(kind)), "number")
 
 
-def _as_numbers(cells: Any, kind: pa.DataType, nulls: np.ndarray) -> np.ndarray | None:
-    """The cells as floating-point numbers, NaN where they are none; None if they are not readable as ``kind``."""
+def _numbers(cells: pa.Array) -> np.ndarray:
+    """Cells as floating-point numbers, NaN where they are missing, not finite, or no numbers at all."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     steps = {
         "date": (pa.date32(), pa.int32(), 1.0),
         "time": (pa.time64("us"), pa.int64(), 1e6),
-        "timestamp": (pa.timestamp("us", getattr(kind, "tz", None)), pa.int64(), 1e6),
+        "timestamp": (pa.timestamp("us", getattr(cells.type, "tz", None)), pa.int64(), 1e6),
         "duration": (pa.duration("us"), pa.int64(), 1e6),
     }
-    first, second, scale = steps.get(_kind(kind), (pa.float64(), pa.float64(), 1.0))
+    first, second, scale = steps.get(_kind(cells.type), (pa.float64(), pa.float64(), 1.0))
     try:
-        if isinstance(cells, pa.ChunkedArray):
-            cells = cells.combine_chunks()
-        if pa.types.is_dictionary(cells.type):
-            cells = cells.dictionary_decode()
-        if pa.types.is_string(cells.type):
-            cells = pc.utf8_trim_whitespace(pc.if_else(pa.array(nulls), pa.scalar(None, pa.string()), cells))
         whole = pc.cast(pc.cast(cells, first, safe=False), second, safe=False)
         numbers = pc.cast(whole, pa.float64(), safe=False).to_numpy(zero_copy_only=False) / scale
     except (pa.ArrowException, TypeError):
-        return None
+        return np.full(len(cells), np.nan)
     return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
