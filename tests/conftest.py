@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,15 @@ def charges(monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
 
     monkeypatch.setattr(Ledger, "charge", spy)
     return found
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Models of scikit-learn in one thread: threads that wait for each other are slow where other programs run."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        yield
 
 
 class Blind:

@@ -296,6 +296,7 @@ def town(n: int, seed: int, noise: float = 1.0) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "y": y, "g": np.where(x + rng.normal(0, 2, n) > 10, "u", "v")})
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_models_trained_on_synthetic_rows() -> None:
     real, good = town(400, 0), town(400, 1)
     bad = good.assign(g=good["g"].sample(frac=1, random_state=0).to_numpy())
@@ -316,6 +317,7 @@ def test_models_trained_on_synthetic_rows() -> None:
     assert number.scores["linear"]["r2"].synthetic > 0.8
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_a_target_without_classes_has_no_score() -> None:
     one_class = town(100, 1).assign(g="u")
     found = evaluate(town(100, 0), one_class, "marginals:1", schema=NUMBERS, target="g")

@@ -18,6 +18,7 @@ from pointillist import (
     Constant,
     Grid,
     Identifier,
+    Evaluation,
     Intervals,
     Job,
     Marginal,
@@ -26,6 +27,7 @@ from pointillist import (
     Product,
     Release,
     Schema,
+    Synthesizer,
     Table,
     Temporal,
     Workload,
@@ -46,10 +48,19 @@ CALLS: list[Callable[..., Any]] = [
     random_kway,
     Job.run,
     Release.answers,
+    Release.head,
     Release.load,
     Release.sample,
+    Release.sample_values,
     Release.save,
     Schema.of,
+    Synthesizer.fit,
+    Synthesizer.get_params,
+    Synthesizer.load,
+    Synthesizer.sample,
+    Synthesizer.save,
+    Synthesizer.set_params,
+    Table.head,
     Workload.of,
     Marginal.of,
     Product.of,
@@ -62,6 +73,7 @@ CLASSES: list[Any] = [
     Constant,
     Grid,
     Identifier,
+    Evaluation,
     Intervals,
     Job,
     Marginal,
@@ -75,6 +87,9 @@ CLASSES: list[Any] = [
     Workload,
 ]
 """What users make or are given."""
+
+METHODS_OF: list[Any] = [Evaluation, Job, Release, Workload, Method, Schema, Synthesizer, Table]
+"""Classes with methods that users call."""
 
 
 def documented(text: str | None) -> set[str]:
@@ -131,7 +146,7 @@ def test_every_attribute_is_documented(kind: Any) -> None:
     assert documented(inspect.getdoc(kind)) == names
 
 
-@pytest.mark.parametrize("kind", [Job, Release, Workload, Method, Schema, Table], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", METHODS_OF, ids=lambda kind: kind.__name__)
 def test_every_method_of_a_class_is_documented(kind: Any) -> None:
     members = {name: value for name, value in vars(kind).items() if not name.startswith("_")}
     calls = {
