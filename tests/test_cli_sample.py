@@ -93,6 +93,11 @@ BAD = [
     (("--rows", "0", "--out", "x.csv"), "rows must be in 1 .. "),
     (("--rows", "5", "--out", "x.txt"), "out must end in .csv or .parquet, got 'x.txt'; rename it."),
     (("--rows", "5", "--out", "people.csv"), "out must not exist already, got 'people.csv'; choose another file, or "),
+    (
+        ("--rows", "5", "--out", "release/synthetic.csv", "--force"),
+        "out must not lie in the folder of the release, got 'release/synthetic.csv'; choose another folder.",
+    ),
+    (("--rows", "999999999", "--out", "x.csv"), "rows must be rows that fit into memory, got 999999999; draw fewer"),
     (("--rows", "5", "--out", "no/x.csv"), "out must be a file in an existing folder, got 'no/x.csv'; make the folder"),
     (("--rows", "5", "--out", "x.csv", "--seed", "-1"), "seed must be at least 0, got -1; "),
     (("--rows", "5", "--out", "x.csv", "--given", "N"), "given must have the form COLUMN=VALUE, got 'N'; "),

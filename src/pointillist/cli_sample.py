@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from pointillist.checks import at_least, between, check, path_of
+from pointillist.checks import between, check
+from pointillist.data.parquet import memory_here
 from pointillist.data.table import write_file
 from pointillist.privacy.curator import MOST_ROWS
 from pointillist.release import Release
 
 __all__ = ["sample"]
+
+CELL = 24
+"""About how many bytes a cell takes while rows are drawn and decoded."""
 
 screen = Console(highlight=False, soft_wrap=True)
 
@@ -30,17 +35,37 @@ def sample(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Draw more rows from a release, also on a condition. Spends nothing."""
-    target = path_of("out", out)
-    check(target.name.endswith((".csv", ".parquet")), "out", str(out), "must end in .csv or .parquet", "rename it")
-    hint = "choose another file, or overwrite it with --force"
-    check(force or not target.exists(), "out", str(out), "must not exist already", hint)
-    good = target.absolute().parent.is_dir() and not target.is_dir()
-    check(good, "out", str(out), "must be a file in an existing folder", "make the folder first, or choose another")
+    check_file(out, release, force)
     between("rows", rows, 1, MOST_ROWS, "give for example 1000")
-    at_least("seed", seed, 0)
-    drawn = Release.load(release).sample_values(rows, seed, condition(given or []))
-    write_file(drawn, target)
-    screen.print(f"wrote {target}: {drawn.num_rows:,} rows from {release}; no budget was spent", markup=False)
+    found = Release.load(release)
+    fits = rows * len(found.schema.columns) * CELL <= memory_here()
+    check(fits, "rows", rows, "must be rows that fit into memory", "draw fewer at a time, each with another --seed")
+    drawn = found.sample_values(rows, seed, condition(given or []))
+    part = out.with_name(f".{out.name}.part{out.suffix}")
+    try:
+        write_file(drawn, part)
+        os.replace(part, out)
+    finally:
+        part.unlink(missing_ok=True)
+    screen.print(f"wrote {out}: {drawn.num_rows:,} rows from {release}; no budget was spent", markup=False)
+
+
+def check_file(out: Path, release: Path, force: bool) -> None:
+    """Refuse a file that cannot be written, or must not be.
+
+    Args:
+        out: the file.
+        release: the folder of the release, which must stay as it is.
+        force: whether a file that is there may be replaced.
+    """
+    shown = str(out)
+    check(out.name.endswith((".csv", ".parquet")), "out", shown, "must end in .csv or .parquet", "rename it")
+    inside = out.resolve().is_relative_to(release.resolve())
+    check(not inside, "out", shown, "must not lie in the folder of the release", "choose another folder")
+    hint = "choose another file, or overwrite it with --force"
+    check(force or not out.exists(), "out", shown, "must not exist already", hint)
+    good = out.absolute().parent.is_dir() and not out.is_dir()
+    check(good, "out", shown, "must be a file in an existing folder", "make the folder first, or choose another")
 
 
 def condition(pairs: list[str]) -> dict[str, list[str | None]] | None:

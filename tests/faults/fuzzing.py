@@ -237,6 +237,7 @@ COMMANDS: dict[str, list[str]] = {
     "synth": SEEDED.command(Path(), Path("made"))[1:-2],
     "resume": ["interrupted"],
     "evaluate": ["people.csv", "release", "--workload", "marginals:1"],
+    "sample": ["release", "--rows", "5", "--out", "made.csv"],
     "schema": ["people.csv", "--out", "made.toml"],
     "methods": [],
     "version": [],

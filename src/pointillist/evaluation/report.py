@@ -79,7 +79,7 @@ def evaluate(
         target: a column that models learn to predict, from synthetic and from real rows. Needs scikit-learn.
     """
     release = synthetic if isinstance(synthetic, Release) else None
-    rows = release.to_arrow() if release is not None else plain_table(synthetic)
+    rows = plain_table(synthetic if release is None else release.to_arrow())
     plain = plain_table(real)
     table, other = _encoded(real, plain, synthetic, rows, schema)
     if workload is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pointillist.data.columns import Column
+from pointillist.data.columns import Column, Numeric
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table, to_arrow
 from pointillist.data.texts import encode
@@ -128,7 +128,7 @@ def read_values(real: Typed, synthetic: Typed) -> tuple[Values, ...]:
     """
     found: list[Values] = []
     for n, column in enumerate(real.columns):
-        if column.labels and not (column.ordered and isinstance(column.labels[0], int)):
+        if column.labels and not (column.ordered and type(column.labels[0]) is int):
             labels = (*map(str, column.labels), *([MISSING] if column.missing else []))
             found.append(Labels(column.name, labels, *(one.codes[n].astype(np.int64) for one in (real, synthetic))))
         else:
@@ -150,7 +150,7 @@ def _typed(column: Column, cells: pa.ChunkedArray, codes: np.ndarray) -> pa.Arra
 
     decoded = column.decode(codes, np.random.default_rng(0))
     if column.labels:
-        return decoded
+        return decoded.dictionary_decode() if pa.types.is_dictionary(decoded.type) else decoded
     nulls = pa.array(codes == column.size - 1 if column.missing else np.zeros(len(codes), bool))
     kind = pa.float64() if _kind(decoded.type) == "number" else decoded.type
     try:
@@ -237,13 +237,12 @@ def show_number(value: float, kind: str = "number") -> str:
 
 def cell_name(column: Column, code: int) -> str:
     """What a code stands for, in words."""
-    edges = getattr(column, "edges", None)
     if code < len(column.labels):
         return str(column.labels[code])
     if column.missing and code == column.size - 1:
         return MISSING
-    if edges is not None and code + 1 < len(edges):
-        last = code + 2 == len(edges)
+    if isinstance(column, Numeric):
+        edges, last = column.edges, code + 2 == len(column.edges)
         return f"[{edges[code]:g}, {edges[code + 1]:g}{']' if last else ')'}"
     value = column.decode(np.array([code]), np.random.default_rng(0))[0]
     return f"about {value}"

@@ -119,6 +119,7 @@ class Release:
             given: a condition on the rows: for some columns the value, or a list of values of which any will do. A
                 number means its bin; None means missing. The other columns follow the model on this condition.
         """
+        at_least("seed", whole("seed", seed), 0)
         allowed = None if given is None else allowed_codes(self.schema, given)
         return draw_rows(self.family, self.params, self.schema, rows, seed, stream=1, allowed=allowed)
 
@@ -251,7 +252,7 @@ def draw_rows(
 ) -> Table:
     """A table of rows drawn from a model, of the ``allowed`` codes alone; another ``stream`` gives other rows for the
     same seed."""
-    at_least("rows", rows, 1, 1000)
+    at_least("rows", whole("rows", rows), 1, 1000)
     rng = np.random.default_rng([seed, (1 << 32) + stream])
     drawn = draw_given(family, rng, params, rows, allowed) if allowed else family.sample(rng, params, rows)
     return Table(schema, drawn)
