@@ -39,6 +39,7 @@ from pointillist.data.table import Table, read_file
 from pointillist.errors import InputError, PointillistError, Shown
 from pointillist.evaluation import report
 from pointillist.evaluation.accuracy import Errors
+from pointillist.evaluation.values import unmerged
 from pointillist.job import prepare, workload_of
 from pointillist.leaving import REFUSED, in_order
 from pointillist.release import Release, check_target
@@ -204,15 +205,16 @@ def evaluate(
     else:
         plain = read_file(real)
         columns = release.schema if release is not None and schema is None else _schema_of(real, schema)
-    same = release is None or release.schema.columns == columns.columns
+    same = release is None or unmerged(release.schema) == unmerged(columns)
     hint = "give the table that the release was made from, and leave --schema out"
     check(same, "synth", synth, "must have the schema of the real table", hint)
     other = read_file(synth, "synth") if release is None else release
     result = report.evaluate(plain, other, workload, schema=columns, target=target)
     floor = None
     if public is not None:
+        columns = columns if release is None else release.schema
         public_table = PublicTable.encode(_load_public(public), columns)
-        table = plain if isinstance(plain, Table) else Table.encode(plain, columns)
+        table = Table.encode(plain.to_arrow() if isinstance(plain, Table) else plain, columns)
         queries = workload if workload is not None else WORKLOAD if release is None else release.workload
         floor = report.compare_public(table, public_table, workload_of(queries, table.domain, len(table)))
     if as_json:

@@ -15,6 +15,7 @@ from pointillist.checks import check, one_of
 from pointillist.data.declared import declared_schema
 from pointillist.data.table import Table
 from pointillist.errors import Shown
+from pointillist.queries.workload import Workload
 from pointillist.release import Release
 from pointillist.runs import synthesize
 
@@ -167,13 +168,14 @@ class Synthesizer:
         """
         release = Release.load(path)
         about = release.description
+        schema = release.schema if release.refined is None else release.refined.schema
         made = cls(
             about.privacy.epsilon,
             about.privacy.delta,
             method=about.method.name,
-            workload=release.workload,
+            workload=Workload.from_dict(about.workload, schema.domain),
             relation=about.privacy.relation,
-            schema=release.schema,
+            schema=schema,
             group=about.method.grouping,
             rows=about.rows,
             seed=about.seed,

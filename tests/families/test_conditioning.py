@@ -72,24 +72,31 @@ def models() -> dict[str, tuple[Any, Any]]:
 
 
 def only(size: int, *codes: int) -> np.ndarray:
-    mask = np.zeros(size, bool)
-    mask[list(codes)] = True
-    return mask
+    shares = np.zeros(size)
+    shares[list(codes)] = 1.0
+    return shares
+
+
+CONDITIONS = {
+    "one": {0: only(3, 1)},
+    "two": {1: only(4, 0, 3), 2: only(2, 1)},
+    "shares": {0: np.array([0.1, 1.0, 0.0]), 1: np.array([1.0, 0.5, 0.2, 1.0])},
+}
 
 
 @pytest.mark.parametrize("name", list(models()))
-@pytest.mark.parametrize("allowed", [{0: only(3, 1)}, {1: only(4, 0, 3), 2: only(2, 1)}], ids=["one", "two"])
+@pytest.mark.parametrize("allowed", CONDITIONS.values(), ids=CONDITIONS.keys())
 def test_rows_follow_the_model_on_the_condition(name: str, allowed: dict[int, np.ndarray]) -> None:
     family, params = models()[name]
     assert isinstance(family, Conditional) == (name != "by rejection")
     joint = family.answers(params, [WHOLE]).reshape(DOMAIN.sizes).copy()
-    for axis, mask in allowed.items():
-        joint[(slice(None),) * axis + (~mask,)] = 0
+    for axis, shares in allowed.items():
+        joint *= shares.reshape([-1 if n == axis else 1 for n in range(3)])
     wanted = joint / joint.sum()
     codes = draw_given(family, np.random.default_rng(1), params, ROWS, allowed)
     assert [len(one) for one in codes] == [ROWS] * 3
-    for axis, mask in allowed.items():
-        assert mask[codes[axis]].all()
+    for axis, shares in allowed.items():
+        assert (shares[codes[axis]] > 0).all()
     drawn = np.bincount(np.ravel_multi_index(codes, DOMAIN.sizes), minlength=24).reshape(DOMAIN.sizes) / ROWS
     assert np.abs(drawn - wanted).max() < 0.02
     unconditional = family.answers(params, [WHOLE]).reshape(DOMAIN.sizes)

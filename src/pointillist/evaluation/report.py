@@ -21,7 +21,7 @@ from pointillist.evaluation.judgement import Comparison, Evaluation, Violations
 from pointillist.evaluation.learning import train_and_test
 from pointillist.evaluation.marginals import worst_marginals
 from pointillist.evaluation.pairs import compare_pairs
-from pointillist.evaluation.values import Typed, plain_table, read_values
+from pointillist.evaluation.values import Typed, plain_table, read_values, unmerged
 from pointillist.families.support import Support
 from pointillist.job import workload_of
 from pointillist.queries.counting import exact_counts
@@ -104,14 +104,22 @@ def evaluate(
 def _encoded(real: Any, plain: Any, synthetic: Any, rows: Any, schema: Schema | None) -> tuple[Table, Table]:
     """Both tables in the codes of one schema."""
     own = synthetic.table if isinstance(synthetic, Release) else synthetic
-    known = [one.schema for one in (real, own) if isinstance(one, Table)]
+    known = [one.schema for one in (own, real) if isinstance(one, Table)]
     if schema is None:
         schema = known[0] if known else _drafted(plain, rows)
-    same = all(one.columns == schema.columns for one in known)
+    elif isinstance(synthetic, Release):
+        known, schema = [*known, schema], synthetic.schema  # which may have merged columns
+    same = all(unmerged(one) == unmerged(schema) for one in known)
     rule, hint = "must have the schema of the real table", "give the table that the release was made from"
     check(same, "synthetic", Shown("another schema"), rule, hint)
-    first = real if isinstance(real, Table) else Table.encode(plain, schema)
-    return first, own if isinstance(own, Table) else Table.encode(rows, schema)
+    return _as_table(real, plain, schema), _as_table(own, rows, schema)
+
+
+def _as_table(given: Any, plain: Any, schema: Schema) -> Table:
+    """A table in the codes of a schema."""
+    if isinstance(given, Table) and given.schema.columns == schema.columns:
+        return given
+    return Table.encode(plain, schema)
 
 
 def _drafted(plain: Any, rows: Any) -> Schema:

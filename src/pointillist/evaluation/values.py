@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pointillist.data.columns import Column, Numeric
+from pointillist.data.columns.merged import Merged
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table, to_arrow
 from pointillist.data.texts import encode
@@ -29,6 +30,7 @@ __all__ = [
     "plain_table",
     "read_values",
     "show_number",
+    "unmerged",
 ]
 
 MISSING = "(missing)"
@@ -108,7 +110,7 @@ class Typed:
             table: the table, as :func:`plain_table` returns it.
             schema: what its columns mean.
         """
-        columns = tuple(map(_unmerged, schema.columns))
+        columns = unmerged(schema)
         codes = tuple(encode(column, table.column(column.name)) for column in columns)
         pairs = zip(columns, codes, strict=True)
         return cls(columns, codes, tuple(_typed(column, table.column(column.name), code) for column, code in pairs))
@@ -137,10 +139,13 @@ def read_values(real: Typed, synthetic: Typed) -> tuple[Values, ...]:
     return tuple(found)
 
 
-def _unmerged(column: Column) -> Column:
-    """The column behind one whose codes a run has merged."""
-    base: Column = getattr(column, "base", column)
-    return base
+def unmerged(schema: Schema) -> tuple[Column, ...]:
+    """The columns of a schema as they were given: those behind columns whose codes a run has merged.
+
+    Args:
+        schema: the schema, for example that of a release.
+    """
+    return tuple(column.base if isinstance(column, Merged) else column for column in schema.columns)
 
 
 def _typed(column: Column, cells: pa.ChunkedArray, codes: np.ndarray) -> pa.Array:
@@ -244,5 +249,18 @@ def cell_name(column: Column, code: int) -> str:
     if isinstance(column, Numeric):
         edges, last = column.edges, code + 2 == len(column.edges)
         return f"[{edges[code]:g}, {edges[code + 1]:g}{']' if last else ')'}"
+    if isinstance(column, Merged):
+        return _group_name(column, code)
     value = column.decode(np.array([code]), np.random.default_rng(0))[0]
     return f"about {value}"
+
+
+def _group_name(column: Merged, code: int) -> str:
+    """A group of values: the first and the last one of an ordered column, the most common ones of others."""
+    inside = np.flatnonzero(column.lookup == code)
+    if column.ordered:
+        ends = dict.fromkeys(cell_name(column.base, int(one)) for one in (inside[0], inside[-1]))
+        return " to ".join(one.removeprefix("about ") for one in ends)
+    common = inside[np.argsort(-np.array(column.shares)[inside], kind="stable")]
+    names = ", ".join(cell_name(column.base, int(one)) for one in common[:2])
+    return f"{names} and {len(inside) - 2} more" if len(inside) > 2 else names

@@ -1,5 +1,8 @@
 """Rows drawn on a condition: some attributes have one of the given values, the others follow the model.
 
+A condition gives each code of such an attribute the probability with which it is kept: 1 or 0, or something between for
+a code that stands for several values of which some are wanted.
+
 A family that is :class:`Conditional` draws such rows exactly, however rare they are. For any other family rows are
 drawn and those that do not meet the condition are thrown away, which is exact, too, but finds common rows only.
 Nothing is spent: the model is already private.
@@ -16,10 +19,10 @@ from pointillist.checks import check
 from pointillist.errors import Shown
 from pointillist.framework import Family
 
-__all__ = ["LEAST", "Allowed", "Conditional", "allowed_cells", "draw_given", "require_possible"]
+__all__ = ["LEAST", "Allowed", "Conditional", "draw_given", "kept_shares", "require_possible"]
 
 Allowed = Mapping[int, np.ndarray]
-"""For some attributes, by position: which of their codes are allowed, as booleans."""
+"""For some attributes, by position: the probability with which each of their codes is kept, 0 to 1."""
 
 LEAST = 1e-9
 """Conditions to which the model gives a smaller share are refused: it knows nothing about such rows."""
@@ -36,7 +39,7 @@ class Conditional(Protocol):
     def sample_given(
         self, rng: np.random.Generator, params: Any, rows: int, allowed: Allowed
     ) -> tuple[np.ndarray, ...]:
-        """Rows drawn from D on the condition that the attributes have allowed codes: one array of codes each."""
+        """Rows drawn from D and kept with the probabilities of the condition: one array of codes per attribute."""
         ...
 
 
@@ -58,7 +61,7 @@ def draw_given(
     found = 0
     for _ in range(MOST_BATCHES):
         codes = family.sample(rng, params, BATCH)
-        good = allowed_cells(codes, allowed)
+        good = rng.random(BATCH) < kept_shares(codes, allowed)
         kept.append(tuple(one[good] for one in codes))
         found += int(good.sum())
         if found >= rows:
@@ -67,12 +70,12 @@ def draw_given(
     raise AssertionError("too few rows were found, and yet enough")
 
 
-def allowed_cells(codes: tuple[np.ndarray, ...], allowed: Allowed) -> np.ndarray:
-    """Which records meet the condition, given as one array of codes per attribute."""
-    good: np.ndarray = np.ones(len(codes[0]), bool)
-    for attribute, mask in allowed.items():
-        good &= mask[codes[attribute]]
-    return good
+def kept_shares(codes: tuple[np.ndarray, ...], allowed: Allowed) -> np.ndarray:
+    """The probability with which each record is kept, for records given as one array of codes per attribute."""
+    kept: np.ndarray = np.ones(len(codes[0]))
+    for attribute, shares in allowed.items():
+        kept *= shares[codes[attribute]]
+    return kept
 
 
 def require_possible(share: float, least: float = LEAST) -> None:

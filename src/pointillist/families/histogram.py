@@ -162,8 +162,10 @@ class Histogram:
     ) -> tuple[np.ndarray, ...]:
         """Rows of the cells that the condition allows, by their weights."""
         kept = [np.flatnonzero(allowed[i]) if i in allowed else np.arange(n) for i, n in enumerate(self.domain.sizes)]
-        inside = params[np.ix_(*kept)]
-        require_possible(float(inside.sum(dtype=np.float64) / params.sum(dtype=np.float64)))
+        inside = params[np.ix_(*kept)].astype(np.float64)
+        for i, shares in allowed.items():
+            inside *= shares[kept[i]].reshape([-1 if n == i else 1 for n in range(inside.ndim)])
+        require_possible(float(inside.sum() / params.sum(dtype=np.float64)))
         places = np.unravel_index(stratified(rng, inside.ravel(), rows), inside.shape)
         return tuple(codes[at] for codes, at in zip(kept, places, strict=True))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pointillist.data.domain import Domain
-from pointillist.families.conditioning import Allowed, allowed_cells, require_possible
+from pointillist.families.conditioning import Allowed, kept_shares, require_possible
 from pointillist.families.sampling import stratified
 from pointillist.queries.base import Queries
 from pointillist.queries.counting import weighted_answers
@@ -67,11 +67,11 @@ class RecordList:
     ) -> tuple[np.ndarray, ...]:
         """Records that meet the condition, by their weights."""
         if len(params.codes) == 0:
-            every = [np.flatnonzero(allowed.get(i, np.ones(size, bool))) for i, size in enumerate(self.domain.sizes)]
-            return tuple(rng.choice(codes, rows) for codes in every)
-        good = allowed_cells(tuple(params.codes.T), allowed)
-        require_possible(float(params.weights[good].sum() / params.weights.sum()))
-        return self.sample(rng, Records(params.codes[good], params.weights[good]), rows)
+            every = [allowed.get(i, np.ones(size)) for i, size in enumerate(self.domain.sizes)]
+            return tuple(stratified(rng, shares, rows) for shares in every)
+        weights = params.weights * kept_shares(tuple(params.codes.T), allowed)
+        require_possible(float(weights.sum() / params.weights.sum()))
+        return self.sample(rng, Records(params.codes, weights), rows)
 
     def mix(self, first: Records, second: Records, weight: float) -> Records:
         """The union, weighted."""

@@ -124,10 +124,10 @@ class Relaxed:
         probabilities = self._probabilities(params)
         weights = np.ones(len(probabilities))
         starts = np.cumsum([0, *self.domain.sizes])
-        for attribute, mask in allowed.items():
+        for attribute, shares in allowed.items():
             block = probabilities[:, starts[attribute] : starts[attribute + 1]]
             total = block.sum(axis=1)
-            block[:, ~mask] = 0
+            block *= shares
             weights *= block.sum(axis=1) / total
         require_possible(float(weights.mean()))
         return self._draw(rng, probabilities, stratified(rng, weights, rows))

@@ -17,7 +17,7 @@ from pointillist.data.domain import Domain
 from pointillist.data.public import PublicTable
 from pointillist.data.sources import keys_of
 from pointillist.errors import InputError, Shown
-from pointillist.families.conditioning import Allowed, allowed_cells, require_possible
+from pointillist.families.conditioning import Allowed, kept_shares, require_possible
 from pointillist.families.histogram import FLOOR, cell_factors
 from pointillist.families.sampling import stratified
 from pointillist.queries.base import Queries
@@ -124,7 +124,7 @@ class Support:
         self, rng: np.random.Generator, params: np.ndarray, rows: int, allowed: Allowed
     ) -> tuple[np.ndarray, ...]:
         """Public records that meet the condition, by their weights."""
-        inside = np.where(allowed_cells(self.codes, allowed), params, 0.0)
+        inside = params * kept_shares(self.codes, allowed)
         require_possible(float(inside.sum() / params.sum()))
         return self.sample(rng, inside, rows)
 

@@ -25,7 +25,7 @@ from pointillist.framework import Family, Log
 from pointillist.queries.workload import Workload
 from pointillist.release import format1
 from pointillist.release.description import FORMAT, Description
-from pointillist.release.given import allowed_codes, place_values
+from pointillist.release.given import condition_of, place_values
 from pointillist.release.journal import NAME as JOURNAL
 from pointillist.release.place import PART, SPEC, Place
 from pointillist.release.safe import check_model, check_parquet, claimed_limit, load_arrays, model_bytes, rows_bytes
@@ -120,8 +120,8 @@ class Release:
                 number means its bin; None means missing. The other columns follow the model on this condition.
         """
         at_least("seed", whole("seed", seed), 0)
-        allowed = None if given is None else allowed_codes(self.schema, given)
-        return draw_rows(self.family, self.params, self.schema, rows, seed, stream=1, allowed=allowed)
+        allowed, schema = condition_of(self.schema, {} if given is None else given)
+        return draw_rows(self.family, self.params, schema, rows, seed, stream=1, allowed=allowed)
 
     def sample_values(self, rows: int, seed: int = 0, given: Mapping[str, Any] | None = None) -> pa.Table:
         """Draw more rows, decoded to an Arrow table: :meth:`sample`, with the given numbers themselves in the rows.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pointillist.checks import check, one_of
 from pointillist.data.columns import Column
+from pointillist.data.columns.merged import Merged
 from pointillist.data.messages import column_called, fragment
 from pointillist.data.schema import Schema
 from pointillist.errors import InputError, brief, nearest
@@ -17,15 +19,27 @@ from pointillist.families.conditioning import Allowed
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["allowed_codes", "place_values"]
+__all__ = ["Given", "condition_of", "place_values"]
 
 
 MOST_NAMED = 30
 """Columns with at most this many values have them named in messages: the schema is public."""
 
 
-def allowed_codes(schema: Schema, given: Mapping[str, Any]) -> Allowed:
-    """The codes that a condition allows, by the position of the column.
+class Given(NamedTuple):
+    """A condition on rows.
+
+    Attributes:
+        allowed: the probabilities with which codes are kept, by the position of the column.
+        schema: the columns as rows on this condition are decoded: groups of values as those that are wanted.
+    """
+
+    allowed: Allowed
+    schema: Schema
+
+
+def condition_of(schema: Schema, given: Mapping[str, Any]) -> Given:
+    """A condition, as users give it.
 
     Args:
         schema: the columns.
@@ -33,15 +47,30 @@ def allowed_codes(schema: Schema, given: Mapping[str, Any]) -> Allowed:
     """
     rule, hint = "must be a dictionary of columns and values", 'give for example {"region": "N"}'
     check(isinstance(given, Mapping), "given", brief(given), rule, hint)
-    found: dict[int, np.ndarray] = {}
+    allowed: dict[int, np.ndarray] = {}
+    columns = list(schema.columns)
     for name, value in given.items():
         rule = "must name columns of the release"
         at = schema.domain.index(one_of("given", name, schema.domain.names, rule))
-        column = schema.columns[at]
-        mask = np.zeros(column.size, bool)
-        mask[_codes(column, _values(column, value))] = True
-        found[at] = mask
-    return found
+        allowed[at], columns[at] = _restricted(columns[at], value)
+    return Given(allowed, replace(schema, columns=tuple(columns)))
+
+
+def _restricted(column: Column, value: Any) -> tuple[np.ndarray, Column]:
+    """The probabilities with which the codes of a column are kept, and the column that decodes those that are."""
+    base = column.base if isinstance(column, Merged) else column
+    wanted = np.zeros(base.size, bool)
+    wanted[_codes(base, _values(base, value))] = True
+    if not isinstance(column, Merged):
+        return wanted.astype(float), column
+    shares = np.array(column.shares) * wanted
+    kept = np.bincount(column.groups, shares, minlength=column.size)
+    if not kept.any():  # no share of its groups is known for any of them: they are like their groups
+        shares = wanted.astype(float)
+        kept = (np.bincount(column.groups, shares, minlength=column.size) > 0).astype(float)
+    total = np.bincount(column.groups, shares, minlength=column.size)[list(column.groups)]
+    within = np.where(total > 0, shares / np.where(total > 0, total, 1.0), column.shares)
+    return kept, replace(column, shares=tuple(within.tolist()))
 
 
 def _values(column: Column, value: Any) -> list[Any]:
@@ -92,7 +121,7 @@ def place_values(table: pa.Table, schema: Schema, given: Mapping[str, Any]) -> p
     for name, value in given.items():
         column = schema.columns[schema.domain.index(name)]
         values = _values(column, value)
-        if column.labels or len(values) != 1 or values[0] is None:
+        if (column.base if isinstance(column, Merged) else column).labels or len(values) != 1 or values[0] is None:
             continue
         field = table.schema.field(name)
         try:
