@@ -20,10 +20,10 @@ from pointillist.data.schema import Categorical, Numeric, Schema
 from pointillist.data.table import Table
 from pointillist.errors import InputError
 from pointillist.evaluation.accuracy import compare
-from pointillist.evaluation.columns import LabelsReport, NumbersReport
+from pointillist.evaluation.columns import LabelsReport, NumbersReport, compare_columns
 from pointillist.evaluation.judgement import NOTICE
 from pointillist.evaluation.report import compare_tables, fractions, independent_columns
-from pointillist.evaluation.values import show_number
+from pointillist.evaluation.values import Numbers, show_number
 from pointillist.queries.kway import all_kway
 from pointillist.queries.product import Product
 from pointillist.queries.workload import Workload
@@ -390,3 +390,21 @@ def test_only_the_worst_columns_are_shown() -> None:
 )
 def test_numbers_as_people_read_them(kind: str, value: float, text: str) -> None:
     assert show_number(value, kind) == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        ("number", 12.5, "12.5"),
+        ("date", 30.0, "30 d"),
+        ("timestamp", 86400.0 * 3, "3 d"),
+        ("time", 7200.0, "2 h"),
+        ("duration", 150.0, "2.5 min"),
+        ("duration", 9.0, "9 s"),
+    ],
+)
+def test_spreads_of_times_have_a_unit(kind: str, value: float, text: str) -> None:
+    numbers = np.array([0.0, 2 * value])  # their standard deviation is the value
+    (report,) = compare_columns((Numbers("t", kind, numbers, numbers),))
+    found = evaluate(FIRST, SECOND, "marginals:1", schema=NUMBERS)
+    assert text in next(line for line in replace(found, columns=(report,)).lines() if line.startswith("  t "))

@@ -213,9 +213,12 @@ def _numbers(columns: list[NumbersReport]) -> Section:
 
 
 def _spread(value: float, kind: str) -> str:
-    """A standard deviation: in days for dates, in seconds for times."""
-    unit = {"number": "", "date": " d"}.get(kind, " s")
-    return f"{show_number(value)}{unit}"
+    """A standard deviation; that of dates and times with a unit."""
+    if kind == "number":
+        return show_number(value)
+    seconds = value * 86400 if kind == "date" else value
+    size, unit = next((one for one in ((86400, "d"), (3600, "h"), (60, "min")) if seconds >= 2 * one[0]), (1, "s"))
+    return f"{show_number(seconds / size)} {unit}"
 
 
 def _quantiles(columns: list[NumbersReport]) -> Section:
