@@ -8,7 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pointillist import Categorical, Release, Schema, Synthesizer, Table, evaluate, synthesize
+from pointillist import (
+    Categorical,
+    Constant,
+    Grid,
+    Release,
+    Schema,
+    Synthesizer,
+    Table,
+    Temporal,
+    evaluate,
+    synthesize,
+)
 from pointillist.data.columns.merged import Merged
 from pointillist.evaluation.values import cell_name
 from pointillist.release.given import condition_of
@@ -90,3 +101,29 @@ def test_a_loaded_synthesizer_can_be_fitted_again(release: Release, tmp_path: Pa
     assert again.schema == SCHEMA
     again.set_params(insecure_noise_seed=1, rows=None)
     assert again.fit(frame()).release_.to_arrow().equals(release.to_arrow())
+
+
+def test_grids_dates_and_constants(tmp_path: Path) -> None:
+    """Given numbers and dates are in the rows as they were given, and constants keep their place."""
+    rng = np.random.default_rng(0)
+    days = pd.to_datetime("2021-01-01") + pd.to_timedelta(rng.integers(0, 700, 500), "D")
+    real = pd.DataFrame({"day": days.date, "unit": "EUR", "pay": rng.gamma(2, 300, 500).round(2).clip(0, 9000)})
+    schema = Schema.of(
+        [
+            Temporal("day", kind="date", bounds=("2021-01-01", "2022-12-31")),
+            Constant("unit", "EUR"),
+            Grid("pay", bounds=(0, 10_000), step=0.01),
+        ]
+    )
+    made = Synthesizer(20.0, schema=schema, workload="marginals:2", method="mwem", settings={"rounds": 1}).fit(real)
+    rows = made.sample(8, given={"day": "2021-05-06", "pay": 250.25})
+    assert list(rows.columns) == ["day", "unit", "pay"]
+    assert set(rows["day"].astype(str)) == {"2021-05-06"}
+    assert set(rows["unit"]) == {"EUR"}
+    assert set(rows["pay"]) == {250.25}
+    found = evaluate(real, made.release_, "marginals:1")
+    assert [one.name for one in found.columns] == ["day", "pay"]
+    assert found.columns[0].kind == "date"  # type: ignore[union-attr]
+    assert found.columns[1].mean.real == pytest.approx(real["pay"].mean())  # type: ignore[union-attr]
+    made.save(tmp_path / "release")
+    assert Synthesizer.load(tmp_path / "release").sample(5).equals(made.sample(5))

@@ -159,9 +159,10 @@ def test_types_that_list_their_values_need_no_schema() -> None:
     enum = pl.DataFrame(
         {"size": ["a", "b"] * 9, "new": [True, False] * 9}, schema_overrides={"size": pl.Enum(["b", "a"])}
     )
-    columns = Synthesizer(**single).fit(enum).release_.schema.columns  # type: ignore[arg-type]
-    assert columns == (
-        Categorical("size", ("b", "a"), missing=True, dtype="category"),
+    made = Synthesizer(**single).fit(enum)  # type: ignore[arg-type]
+    assert made.sample(5).schema == enum.schema
+    assert made.release_.schema.columns == (
+        Categorical("size", ("b", "a"), missing=True, dtype="enum"),
         Categorical("new", (False, True), missing=True),
     )
 

@@ -9,18 +9,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from pointillist.checks import check, one_of
 from pointillist.data.declared import declared_schema
-from pointillist.data.table import Table
+from pointillist.data.table import Table, as_pandas, as_polars
 from pointillist.errors import Shown
 from pointillist.queries.workload import Workload
 from pointillist.release import Release
 from pointillist.runs import synthesize
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["Synthesizer"]
 
@@ -148,7 +145,10 @@ class Synthesizer:
         rows = release.description.rows if n is None else n
         if kind == "table":
             return release.sample(rows, seed, given)
-        return _as_kind(release.sample_values(rows, seed, given), kind)
+        drawn = release.sample_values(rows, seed, given)
+        if kind == "arrow":
+            return drawn
+        return as_pandas(drawn, release.schema) if kind == "pandas" else as_polars(drawn, release.schema)
 
     def save(self, path: str | Path, force: bool = False) -> Path:
         """Write the release as a folder: :meth:`pointillist.Release.save`.
@@ -205,13 +205,3 @@ def _kind_of(table: Any) -> str:
     """What kind of table this is, by the package that made it."""
     package = type(table).__module__.partition(".")[0]
     return {"pandas": "pandas", "polars": "polars", "pyarrow": "arrow"}.get(package, "table")
-
-
-def _as_kind(rows: pa.Table, kind: str) -> Any:
-    if kind == "pandas":
-        return rows.to_pandas()
-    if kind == "polars":
-        import polars
-
-        return polars.from_arrow(rows)
-    return rows

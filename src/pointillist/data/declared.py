@@ -23,12 +23,13 @@ def declared_schema(data: Any) -> Schema:
         data: A pandas data frame with category and boolean columns, or a polars one with enum and boolean columns.
     """
     columns = []
+    listing = "enum" if type(data).__module__.partition(".")[0] == "polars" else "category"
     for name, values, ordered, missing in _declared(data):
         if values is None:
             hint = "draft one with draft_schema(table), review it, and pass it as schema"
             rule = f"must be given, since the type of {column_called(name)} does not list its values"
             raise InputError("schema", Shown("none"), rule, hint)
-        dtype = "" if values == (False, True) else "category"
+        dtype = "" if values == (False, True) else listing
         columns.append(Categorical(name, values, ordered=ordered, missing=missing, dtype=dtype))
     return Schema(tuple(columns))
 
