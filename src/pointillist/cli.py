@@ -5,18 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.logging import RichHandler
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 
 from pointillist import __version__
@@ -40,12 +37,15 @@ from pointillist.errors import InputError, PointillistError, Shown
 from pointillist.evaluation import report
 from pointillist.evaluation.accuracy import Errors
 from pointillist.evaluation.values import unmerged
+from pointillist.families.relaxed import silence_compiler
 from pointillist.job import prepare, workload_of
 from pointillist.leaving import REFUSED, in_order
+from pointillist.memory import peak_memory
+from pointillist.queries.workload import show_bytes
 from pointillist.release import Release, check_target
 from pointillist.release.journal import undamaged
-from pointillist.reporting import reporting_to
 from pointillist.runs import journal_of, resume, run_into
+from pointillist.showing import asked, shown
 
 __all__ = ["app", "main"]
 
@@ -79,10 +79,9 @@ NO_THREAD = "can't start new thread"
 
 def main() -> None:
     """Run the command; an error is one sentence and exit code 2."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA would print banners about slow compilation
+    silence_compiler()
     if not logger.handlers:
         logger.addHandler(RichHandler(console=notes, show_level=False, show_path=False))
-        logger.setLevel(logging.INFO)
     with in_order():
         try:
             app()
@@ -100,6 +99,40 @@ def _refuse(text: str) -> NoReturn:
     with contextlib.suppress(OSError, MemoryError):
         notes.print(f"error: {text}", markup=False)
     sys.exit(REFUSED)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show results and errors only.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Write log lines next to the bars, too.")] = False,
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Differentially private synthetic tables that keep the answers to a declared set of queries."""
+    check(not (quiet and verbose), "quiet", True, "must not be given with --verbose", "leave one of them out")
+    asked.quiet, asked.verbose = quiet, verbose
+    logger.setLevel(logging.WARNING if quiet else logging.INFO)
+
+
+def _note(text: str) -> None:
+    """Something besides results and errors."""
+    if not asked.quiet:
+        notes.print(text, markup=False)
+
+
+@contextlib.contextmanager
+def _shown() -> Iterator[None]:
+    """Show what the runs inside are doing, and how much memory it took."""
+    with shown(not asked.quiet, notes, asked.verbose):
+        yield
+    _note(f"peak memory of this process: {show_bytes(peak_memory())}")
 
 
 @app.command()
@@ -156,8 +189,8 @@ def synth(
     )
     named = {"data": data, "schema": schema, "public": public}
     origin = {name: _absolute(str(value)) for name, value in named.items() if value is not None}
-    with _progress():
-        release = run_into(job, out, force=force, inputs=inputs, origin=origin, account=account, announce=notes.print)
+    with _shown():
+        release = run_into(job, out, force=force, inputs=inputs, origin=origin, account=account, announce=_note)
     if as_json:
         print_release(release, out.resolve(), time.monotonic() - started)
         return
@@ -179,8 +212,8 @@ def resume_run(
         file = schema or (Path(origin["schema"]) if "schema" in origin else None)
         load = None if data is None else lambda: _load(data, file)
         source = LaterSource(Schema.from_dict(spec["schema"]), spec["n"], load)
-    with _progress():
-        release = resume(out, source, public=_load_public(public), announce=notes.print)
+    with _shown():
+        release = resume(out, source, public=_load_public(public), announce=_note)
     _show_release(release, out.resolve())
 
 
@@ -230,8 +263,8 @@ def demo(out: Out = Path("demo"), force: Force = False) -> None:
     table = datasets.load("demo")
     screen.print(f"The demo: a fictional town of {len(table):,} people, {len(table.domain)} columns.")
     job = prepare(table, epsilon=1.0)
-    with _progress():
-        release = run_into(job, out, force=force, announce=notes.print)
+    with _shown():
+        release = run_into(job, out, force=force, announce=_note)
     _show_release(release, out.resolve())
     result = report.compare_tables(table, release.table, release.workload, release)
     screen.print(f"\nErrors over {release.workload.describe()}, in fractions of the rows:")
@@ -357,59 +390,6 @@ def _load_public(public: str | None) -> Any:
     if public is None:
         return None
     return datasets.load(public) if _is_dataset(public) else read_file(public, "public")
-
-
-class _Shown:
-    """Shows the phases of a run: as bars in a terminal, as lines of the logger elsewhere."""
-
-    def __init__(self) -> None:
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[figures]}"),
-            TimeElapsedColumn(),
-        )
-        self._bar = Progress(*columns, console=notes)
-        self._tasks: dict[str, TaskID] = {}
-
-    def phase(self, name: str, total: int | None) -> None:
-        """A new bar; the bars of earlier phases stay."""
-        if not notes.is_terminal:
-            logger.info("%s", name)
-            return
-        self._bar.start()
-        if name not in self._tasks:
-            self._tasks[name] = self._bar.add_task(name, total=total, figures="")
-
-    def step(self, name: str, done: int, info: dict[str, float]) -> None:
-        """The figures of the phase, next to its bar."""
-        spent = info.get("spent")
-        others = (f"{key} {value:.3g}" for key, value in info.items() if key != "spent")
-        figures = ", ".join([*([f"{spent:.0%} of the budget spent"] if spent is not None else []), *others])
-        if name in self._tasks:
-            self._bar.update(self._tasks[name], completed=done, figures=figures)
-        else:
-            logger.info("%s: %s %s", name, done, figures)
-
-    def close(self) -> None:
-        """Leave the bars on the screen."""
-        for task in self._bar.tasks:
-            if task.total is None:
-                self._bar.update(task.id, total=max(1, task.completed), completed=max(1, task.completed))
-        if self._bar.live.is_started:
-            self._bar.stop()
-
-
-@contextmanager
-def _progress() -> Iterator[None]:
-    """Show what the runs inside are doing."""
-    shown = _Shown()
-    try:
-        with reporting_to(shown):
-            yield
-    finally:
-        shown.close()
 
 
 def _show_release(release: Release, folder: Path) -> None:

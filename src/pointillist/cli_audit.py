@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table as Grid
 
 from pointillist import auditing
@@ -18,6 +18,7 @@ from pointillist.auditing.report import AuditProgress
 from pointillist.checks import check
 from pointillist.data import datasets
 from pointillist.data.schema import Schema
+from pointillist.showing import asked
 
 __all__ = ["audit", "settings_of"]
 
@@ -106,8 +107,10 @@ def _schema(given: str) -> Schema:
 @contextmanager
 def _progress() -> Iterator[AuditProgress]:
     """Bars on stderr, one for each part."""
-    words = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,} of {task.total:,} runs"))
-    bar = Progress(*words, TimeElapsedColumn(), TextColumn("done, left"), TimeRemainingColumn(), console=notes)
+    words: tuple[ProgressColumn, ...] = (TextColumn("{task.description}"), BarColumn())
+    words += (TextColumn("{task.completed:,} of {task.total:,} runs"), TimeElapsedColumn())
+    words += (TextColumn("done, left"), TimeRemainingColumn())
+    bar = Progress(*words, console=notes, disable=asked.quiet)
     tasks: dict[str, object] = {}
 
     def advance(part: str, done: int, runs: int) -> None:

@@ -17,7 +17,9 @@ from pointillist.data.schema import Schema
 from pointillist.data.sources import MergedSource, Source, TableSource
 from pointillist.data.table import Table
 from pointillist.errors import PointillistError, RunStopped, Shown, brief, in_short, is_near
+from pointillist.families.relaxed import silence_compiler
 from pointillist.framework import Algorithm, Log, Round, run
+from pointillist.memory import estimate
 from pointillist.privacy.account import ledger_for, require_effect
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.curator import MOST_ROWS, Curator, Door, planned
@@ -42,6 +44,7 @@ from pointillist.release import (
 )
 from pointillist.reporting import phase as report_phase
 from pointillist.reporting import step as report_step
+from pointillist.showing import watched
 
 __all__ = ["Job", "SpendingProgress", "default_method", "prepare", "workload_of"]
 
@@ -95,6 +98,7 @@ def prepare(
         insecure_noise_seed: replaces the noise by seeded noise: for experiments only, the release is NOT PRIVATE.
         zcdp: account in zCDP even where the tighter account for Gaussian noise would hold.
     """
+    silence_compiler()
     source = _source(table, schema)
     source.schema.require_reviewed("of the table")
     rule, hint = "must be another table", "give a table that is public already, or leave it out"
@@ -206,6 +210,15 @@ class Job:
         """About how many bytes the model and its answers take."""
         return self.algorithm.family.footprint(self.task.workload.queries)
 
+    @cached_property
+    def peak_memory(self) -> int:
+        """About how many bytes the whole process takes at its peak. Where the number of rows is private, nothing is
+        added for the table, nor for rows that are to be as many."""
+        family, queries = self.algorithm.family, self.task.workload
+        known = self.curator.public_rows
+        needed = getattr(family, "working_set", family.footprint)(queries.queries)
+        return estimate(needed, queries.size, len(self.schema.columns), known, self.rows or known)
+
     def check_plan(self) -> None:
         """Refuse more rounds than there are candidates or than the budget can serve, before anything is spent."""
         picked, phases, rounds = 0, self.plan, self.rounds
@@ -255,8 +268,10 @@ class Job:
     def describe(self) -> list[str]:
         """The job in a few lines."""
         queries, public = self.task.workload, self.task.public
-        memory = show_bytes(self.memory)
-        lines = [f"{self.method.name}: {queries.describe()}; the model and its answers take about {memory}"]
+        memory = f"peak memory about {show_bytes(self.peak_memory)}"
+        if self.curator.public_rows is None:
+            memory += ", and what a table of its size takes"
+        lines = [f"{self.method.name}: {queries.describe()}; {memory}"]
         if public is not None:
             covered, members = len(public.covered(queries.scopes)), len(queries.queries)
             lines.append(f"{public.describe()}; it covers {covered:,} of the {members:,} marginals")
@@ -264,18 +279,21 @@ class Job:
 
     def run(
         self,
-        progress: SpendingProgress = lambda done, rounds, spent: None,
+        progress: bool | SpendingProgress | None = None,
         announce: Callable[[str], None] = lambda text: None,
     ) -> Release:
         """Spend the budget and make the release, in memory. A job runs once.
 
         Args:
-            progress: called before the first and after each round with the rounds done, the rounds in all and the
-                share of the budget that is spent.
+            progress: True shows what the run is doing: as bars in a terminal, as a table in a notebook, as log lines
+                elsewhere. None does so in notebooks, and only logs elsewhere; False does neither. Or a function, which
+                is called before the first and after each round with the rounds done, the rounds in all and the share of
+                the budget that is spent.
             announce: gets a few lines about the size of the job and about what was found.
         """
-        job = self.refined(self.curator, announce)
-        return job.release(*job.execute(job.curator, progress, announce))
+        with watched(progress) as call:
+            job = self.refined(self.curator, announce)
+            return job.release(*job.execute(job.curator, call, announce))
 
     def refined(self, door: Door, announce: Callable[[str], None] = lambda text: None) -> Job:
         """The job that is run: this one, or one with the fine columns merged, which costs a share of the budget.
@@ -330,21 +348,21 @@ class Job:
                 self.algorithm,
                 door,
                 self.seed,
-                lambda done, rounds: self._report(done, rounds, progress),
+                lambda measured, done, rounds: self._report(measured, done, rounds, progress),
             )
         except RunStopped as stop:
             raise self.stopped(stop.reason, stop.log) from stop
         _announce_findings(log, announce)
         return params, log
 
-    def _report(self, done: int, rounds: int, progress: SpendingProgress) -> None:
+    def _report(self, measured: int, done: int, rounds: int, progress: SpendingProgress) -> None:
         spent = self.curator.ledger.spent / self.curator.ledger.limit
-        report_step("measuring", done, spent=spent)
+        report_step("measuring", measured, rounds, spent=spent)
         progress(done, rounds, spent)
 
     def release(self, params: Any, log: Log) -> Release:
         """The release of a model: draws the rows."""
-        report_phase("drawing rows")
+        report_phase("drawing")
         default = log.total if self.curator.public_rows is not None else min(log.total, MOST_DEFAULT_ROWS)
         try:
             rows = draw_rows(self.algorithm.family, params, self.schema, self.rows or default, self.seed)

@@ -29,15 +29,12 @@ from pointillist.release.journal import NAME as JOURNAL
 from pointillist.release.journal import Journal, Record, read_journal, undamaged
 from pointillist.release.recorded import RecordedDoor
 from pointillist.reporting import phase
+from pointillist.showing import watched
 
 __all__ = ["journal_of", "resume", "run_into", "synthesize"]
 
 OPTIONS = ("rows", "seed", "insecure_noise_seed", "zcdp")
 """Arguments of :func:`prepare` that a journal keeps as they are."""
-
-
-def _no_progress(done: int, rounds: int, spent: float) -> None:
-    """Show nothing."""
 
 
 def _no_text(text: str) -> None:
@@ -50,7 +47,7 @@ def synthesize(
     out: str | Path | None = None,
     force: bool = False,
     account: str | Path | Account | None = None,
-    progress: SpendingProgress = _no_progress,
+    progress: bool | SpendingProgress | None = None,
     announce: Callable[[str], None] = _no_text,
     **options: Any,
 ) -> Release:
@@ -63,8 +60,10 @@ def synthesize(
         force: whether a release in that folder may be replaced.
         account: an :class:`~pointillist.Account`, or its file, in which the run books its budget before it looks at
             anything; needs ``out``.
-        progress: called before the first and after each round with the rounds done, the rounds in all and the share
-            of the budget that is spent.
+        progress: True shows what the run is doing: as bars in a terminal, as a table in a notebook, as log lines
+            elsewhere. None does so in notebooks, and only logs elsewhere; False does neither. Or a function, which is
+            called before the first and after each round with the rounds done, the rounds in all and the share of the
+            budget that is spent.
         announce: gets a few lines about the size of the job and about what was found.
         **options: the other arguments of :func:`prepare`; ``epsilon`` must be given.
     """
@@ -94,7 +93,7 @@ def run_into(
     inputs: Sequence[Path] = (),
     origin: Mapping[str, str] | None = None,
     account: str | Path | Account | None = None,
-    progress: SpendingProgress = _no_progress,
+    progress: bool | SpendingProgress | None = None,
     announce: Callable[[str], None] = _no_text,
 ) -> Release:
     """Run a job with a journal, and save its release.
@@ -137,7 +136,7 @@ def resume(
     *,
     public: Any = None,
     method: Method | None = None,
-    progress: SpendingProgress = _no_progress,
+    progress: bool | SpendingProgress | None = None,
     announce: Callable[[str], None] = _no_text,
 ) -> Release:
     """Finish a run that was interrupted, without spending anything twice.
@@ -205,20 +204,21 @@ def _finish(
     place: Place,
     journal: Journal,
     booking: Booked,
-    progress: SpendingProgress,
+    progress: bool | SpendingProgress | None,
     announce: Callable[[str], None],
 ) -> Release:
     """Run what is left, draw the rows and publish the release; whatever stops it, the journal stays."""
     log = None
     try:
-        staged = job.refined(door, announce)
-        if staged is not job:
-            job, door = staged, door.onto(staged.curator, staged.schema.domain)
-        params, log = job.execute(door, progress, announce)
-        booking.settle(job, done=True)  # nothing more will be charged
-        release = job.release(params, log)
-        phase("writing")
-        place.publish(release.write)
+        with watched(progress) as call:
+            staged = job.refined(door, announce)
+            if staged is not job:
+                job, door = staged, door.onto(staged.curator, staged.schema.domain)
+            params, log = job.execute(door, call, announce)
+            booking.settle(job, done=True)  # nothing more will be charged
+            release = job.release(params, log)
+            phase("writing")
+            place.publish(release.write)
         journal.close()
     except BaseException as error:
         journal.close()

@@ -31,6 +31,7 @@ from pointillist.framework import Algorithm, Average, Last, Log, Updated
 from pointillist.privacy.scores import MaxError
 from pointillist.queries.candidates import Grouping
 from pointillist.queries.measurement import Measurement
+from pointillist.reporting import Tally
 from pointillist.strategies import Rounds, SelectEvenly
 
 __all__ = ["METHOD", "MultiplicativeWeights", "Settings", "build"]
@@ -88,8 +89,11 @@ class MultiplicativeWeights:
             sums = family.sums(params, [m.queries for m in every])
             errors = [np.abs(m.fractions(log.total) - s / mass).max() for m, s in zip(every, sums, strict=True)]
             again = [m for m, error in zip(earlier, errors, strict=False) if error >= errors[-1] / 2]
-        for measurement in (newest, *(again[i] for i in rng.permutation(len(again)))):
+        tally = Tally(1 + len(again))
+        for taken, measurement in enumerate((newest, *(again[i] for i in rng.permutation(len(again)))), start=1):
             mass = self.step(params, mass, measurement, log.total)
+            tally.made(taken)
+        tally.end(1 + len(again))
         normalise(params)
         return Updated(params, None, {})
 

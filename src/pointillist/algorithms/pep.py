@@ -42,6 +42,7 @@ from pointillist.framework import Algorithm, Last, Log, Updated
 from pointillist.privacy.scores import MaxError
 from pointillist.queries.candidates import Grouping
 from pointillist.queries.measurement import Measurement
+from pointillist.reporting import Tally
 from pointillist.strategies import Rounds, SelectEvenly
 
 __all__ = ["METHOD", "EntropyProjection", "Settings", "build"]
@@ -113,9 +114,10 @@ class EntropyProjection:
         def beyond(i: int) -> float:
             return float(np.abs(targets[i] - sums[i] / mass).max() - gammas[i])
 
-        steps = 0
+        steps, most = 0, min(self.t_max, 2 * len(log.rounds))
         stuck: set[int] = set()
-        for _ in range(min(self.t_max, 2 * len(log.rounds))):
+        tally = Tally(most)
+        for _ in range(most):
             errors = [0.0 if i in stuck else beyond(i) for i in range(len(asked))]
             worst = int(np.argmax(errors))
             if errors[worst] <= CLOSE:
@@ -128,6 +130,8 @@ class EntropyProjection:
             if beyond(worst) > max(PROGRESS * errors[worst], EDGE):
                 stuck.add(worst)
             steps += 1
+            tally.made(steps, error=errors[worst])
+        tally.end(steps)
         normalise(params)
         return Updated(params, None, {"projections": float(steps)})
 

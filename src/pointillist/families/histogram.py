@@ -93,6 +93,10 @@ class Histogram:
         # While rows are drawn, the distribution function takes another 64-bit number per cell.
         return self.memory(self.domain) + 8 * self.domain.cells + 8 * sum(one.size for one in queries)
 
+    def working_set(self, queries: Sequence[Queries]) -> int:
+        """Bytes that a run takes at most: the weights, and what drawing rows from them needs."""
+        return self.memory(self.domain) + 16 * self.domain.cells
+
     def init(self, rng: np.random.Generator) -> np.ndarray:
         return np.full(self.domain.sizes, 1 / self.domain.cells, self.dtype)
 

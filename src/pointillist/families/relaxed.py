@@ -6,6 +6,7 @@ What makes the rows is a :class:`Model`: free parameters (:mod:`pointillist.fami
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +17,7 @@ import numpy as np
 from pointillist.data.domain import Domain
 from pointillist.families.conditioning import Allowed, require_possible
 from pointillist.families.sampling import stratified
+from pointillist.memory import compiled
 from pointillist.queries.base import Queries
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from pointillist.queries.answering import Layout
 
-__all__ = ["NOISE", "Model", "Params", "Relaxed", "compiler_options"]
+__all__ = ["NOISE", "Model", "Params", "Relaxed", "compiler_options", "silence_compiler"]
 
 Params = dict[str, Any]
 """Named arrays; the entry ``z``, where there is one, is input noise and not trained."""
@@ -96,6 +98,14 @@ class Relaxed:
         numbers = 4 * self.model.size + 2 * self.model.rows * sum(self.domain.sizes)
         answers = 8 * sum(one.size for one in queries)
         return 4 * numbers + self.layout(queries).memory(self.model.rows) + answers
+
+    def working_set(self, queries: Sequence[Queries]) -> int:
+        """Bytes that a fit takes, with JAX, its compiled programs, the gradients and copies of the parameters."""
+        layout = self.layout(queries)
+        parameters = 4 * 8 * self.model.size  # with the gradient, Adam's state, a start and an average of the rounds
+        rows = 4 * 3 * self.model.rows * sum(self.domain.sizes)
+        products = 5 * min(self.model.rows, layout.chunk) * layout.all_widths  # the compiler frees some on its way
+        return compiled(len(layout.batches)) + parameters + rows + products + 32 * layout.cells
 
     def layout(self, queries: Sequence[Queries]) -> Layout:
         """How queries are answered; one layout for all uses."""
@@ -185,6 +195,12 @@ def compiler_options(tuned: bool = True) -> dict[str, Any] | None:
     import jax
 
     return (COMPILER_OPTIONS if tuned else UNTUNED_OPTIONS).get(jax.default_backend())
+
+
+def silence_compiler() -> None:
+    """Keep XLA from printing alarms about slow compilation and constant folding, unless the user has set how much it
+    prints. It has an effect only before JAX is imported."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
 @lru_cache(maxsize=16)

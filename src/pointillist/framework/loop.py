@@ -21,14 +21,14 @@ from pointillist.privacy.scores import Pick, ScoreRule
 from pointillist.queries.base import Queries
 from pointillist.queries.candidates import Candidates
 from pointillist.queries.measurement import Measurement
-from pointillist.reporting import phase
+from pointillist.reporting import steps_of
 
 __all__ = ["Algorithm", "Progress", "Replay", "most_rounds", "run"]
 
 P = TypeVar("P")
 
-Progress = Callable[[int, int], None]
-"""Called when a round has asked the door, and after its update: rounds done, and rounds in all."""
+Progress = Callable[[int, int, int], None]
+"""Called when a round has asked the door, and after its update: rounds measured, rounds done, and rounds in all."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Algorithm(Generic[P]):
 
 
 def run(
-    algorithm: Algorithm[P], door: Door, seed: int, progress: Progress = lambda done, rounds: None
+    algorithm: Algorithm[P], door: Door, seed: int, progress: Progress = lambda measured, done, rounds: None
 ) -> tuple[P, Log]:
     """Run the loop.
 
@@ -60,7 +60,8 @@ def run(
     Raises:
         RunStopped: if a round fails after budget was spent; it carries the log so far.
     """
-    params, start = algorithm.begin(np.random.default_rng([seed, 0]))
+    with steps_of("pretraining"):
+        params, start = algorithm.begin(np.random.default_rng([seed, 0]))
     log = Log(door.open(), start=start)
     try:
         result = _rounds(algorithm, door, seed, params, log, progress)
@@ -76,19 +77,19 @@ def run(
 def _rounds(algorithm: Algorithm[P], door: Door, seed: int, params: P, log: Log, progress: Progress) -> P:
     family, strategy, facts = algorithm.family, algorithm.strategy, log.facts
     rounds = most_rounds(strategy, facts)
-    phase("measuring", rounds)
     memory = algorithm.update.init(params)
     result: P | None = None
     t = 0
     while (step := strategy.step(t, facts, log, family, params)) is not None:
         rng = np.random.default_rng([seed, t + 1])
         log.rounds.append(step.take(door, family, params, log, rng))
-        progress(t, rounds)
-        params, memory, info = algorithm.update(rng, params, memory, log)
+        progress(t + 1, t, rounds)
+        with steps_of("fitting", round=t + 1) if rounds > 1 else steps_of("fitting"):
+            params, memory, info = algorithm.update(rng, params, memory, log)
         log.info.append(info)
         result = algorithm.output.add(family, result, params, t)
         t += 1
-        progress(t, rounds)
+        progress(t, t, rounds)
     return params if result is None else result
 
 

@@ -32,7 +32,10 @@ class Family(Protocol[P]):
         ...
 
     def footprint(self, queries: Sequence[Queries]) -> int:
-        """Bytes that the parameters and the answers to some queries take; known before they are allocated."""
+        """Bytes that the parameters and the answers to some queries take; known before they are allocated.
+
+        A family whose fit takes much more than that has a method ``working_set`` with the same argument, too.
+        """
         ...
 
     def init(self, rng: np.random.Generator) -> P:

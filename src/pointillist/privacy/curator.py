@@ -24,6 +24,7 @@ from pointillist.privacy.scores import Pick, ScoreRule
 from pointillist.queries.base import Queries
 from pointillist.queries.candidates import Candidates
 from pointillist.queries.measurement import Measurement
+from pointillist.reporting import phase
 
 __all__ = ["Ask", "Curator", "Door", "planned"]
 
@@ -189,7 +190,9 @@ class Curator:
         for _ in range(picks):
             self.ledger.charge(Entry("selection", "exponential mechanism", rho, sensitivity, scale))
             if not found:
-                scores = rule.scores(candidates, self._counts(candidates.queries), rounded, scale)
+                counts = self._counts(candidates.queries)
+                phase("measuring")
+                scores = rule.scores(candidates, counts, rounded, scale)
                 if scores.shape != (len(candidates) * rule.sides,):
                     raise ValueError("a score rule must give its number of scores per candidate")
             places = np.flatnonzero(np.repeat(free, rule.sides))
@@ -206,6 +209,7 @@ class Curator:
         charges = zip(rhos, squares, strict=True)
         self.ledger.charge(*(_gaussian_entry("measurement", rho, square) for rho, square in charges))
         self._look(queries.scope for queries, _ in asked)
+        phase("measuring")
         measured = []
         for (queries, _), rho, square in zip(asked, rhos, squares, strict=True):
             counts = queries.of_marginal(self._tables[queries.scope])
@@ -227,6 +231,7 @@ class Curator:
         """Count the marginals that were not counted before, in one pass."""
         missing = [scope for scope in dict.fromkeys(scopes) if scope not in self._tables]
         if missing:
+            phase("counting")  # nothing more: how far it is would tell the number of rows
             tables = count(self._source, missing)
             if any(int(table.sum()) != self._source.rows for table in tables):
                 raise ValueError("the source must deliver all of its rows whenever it is asked for batches")

@@ -159,6 +159,16 @@ class Layout:
         """Numbers per row in the columns of all nodes, or in the largest batch of outer products if they are more."""
         return max(int(self._columns.shape[1]), *(nodes * height for nodes, height, _ in self.shapes))
 
+    @property
+    def all_widths(self) -> int:
+        """Numbers per row in the columns of all nodes and in all outer products."""
+        return int(self._columns.shape[1]) + sum(nodes * height for nodes, height, _ in self.shapes)
+
+    @property
+    def chunk(self) -> int:
+        """The number of rows that are multiplied out at a time."""
+        return max(1, MOST_OUTER_BYTES // (4 * self.outer_width))
+
     def memory(self, rows: int) -> int:
         """Bytes that answering takes: the answers and the largest outer products (at most the bound)."""
         return 4 * self.cells + min(4 * rows * self.outer_width, MOST_OUTER_BYTES)
@@ -166,8 +176,7 @@ class Layout:
     def answers(self, rows: jax.Array) -> list[jax.Array]:
         """The node matrices of mean answers, one array per batch; differentiable."""
         rows = self.lift.rows(rows)
-        chunk = max(1, MOST_OUTER_BYTES // (4 * self.outer_width))
-        count = rows.shape[0]
+        chunk, count = self.chunk, rows.shape[0]
         if count <= chunk:
             return [total / count for total in self._totals(rows)]
         parts = -(-count // chunk)

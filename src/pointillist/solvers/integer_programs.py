@@ -23,6 +23,7 @@ from pointillist.data.domain import Domain
 from pointillist.errors import InputError, Shown
 from pointillist.privacy.scores import Pick
 from pointillist.queries.cells import box_of
+from pointillist.reporting import Tally
 
 __all__ = [
     "SOLVERS",
@@ -331,8 +332,21 @@ def solve_many(name: str, problems: Sequence[IntegerProgram], limits: Limits) ->
     """Solve several problems, in parallel processes where there are cores for it; answers in order."""
     chosen = solver(name)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    tally, solved = Tally(len(problems)), []
+    for solution in _solutions(chosen, problems, limits, cores):
+        solved.append(solution)
+        tally.made(len(solved))
+    tally.end(len(solved))
+    return solved
+
+
+def _solutions(chosen: Solver, problems: Sequence[IntegerProgram], limits: Limits, cores: int) -> Iterator[Solution]:
+    """The solutions in order, as they are found."""
     if cores == 1 or len(problems) < 4:
-        return [chosen.solve(problem, limits) for problem in problems]
+        return (chosen.solve(problem, limits) for problem in problems)
     from joblib import Parallel, delayed
 
-    return list(Parallel(n_jobs=cores)(delayed(chosen.solve)(problem, limits) for problem in problems))
+    found: Iterator[Solution] = Parallel(n_jobs=cores, return_as="generator")(
+        delayed(chosen.solve)(problem, limits) for problem in problems
+    )
+    return found

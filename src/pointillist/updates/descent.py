@@ -2,14 +2,16 @@
 
 A descent is composed of how the queries are answered, a loss, a penalty and a stopping rule
 (:mod:`pointillist.updates.losses`). The whole inner loop of a round is one compiled program; Python runs once per
-round, not per step. Single queries come as index arrays padded to powers of two, so a run of T rounds compiles
-O(log T) times; whole groups of queries come as targets and weights for all candidates, so it compiles once. Runs of the
-same model, queries and recipe share the compiled program. Counts stay exact on the host; what goes to the device is in
-32 bits.
+round, not per step. Where somebody watches, the same program is called several times a second, for some steps each,
+which gives the same result, bit for bit. Single queries come as index arrays padded to powers of two, so a run of T
+rounds compiles O(log T) times; whole groups of queries come as targets and weights for all candidates, so it compiles
+once. Runs of the same model, queries and recipe share the compiled program. Counts stay exact on the host; what goes to
+the device is in 32 bits.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,6 +26,7 @@ from pointillist.queries.base import Queries
 from pointillist.queries.candidates import Candidates, Single
 from pointillist.queries.measurement import Measurement
 from pointillist.queries.workload import offsets_of
+from pointillist.reporting import Tally
 from pointillist.updates.losses import Adam, Arrays, Loss, Stopping, TiePenalty, WhenMet
 
 if TYPE_CHECKING:
@@ -33,6 +36,10 @@ __all__ = ["Descent", "Recipe", "cells_data", "combined", "descend"]
 
 MOST_PROGRAMS = 4
 """A process keeps the compiled programs of this number of models, queries and recipes: those used last."""
+
+PART_SECONDS, GROWTH = 0.25, 4
+"""Where somebody watches, the program returns about this often, and a part has at most this many times the steps of the
+one before it."""
 
 Data = dict[str, Any]
 """What a round is fitted to: targets and weights, and what else the answering needs."""
@@ -57,6 +64,10 @@ class Recipe:
     penalty: TiePenalty | None = None
     resample: bool = False
     tuned: bool = True
+
+
+State = dict[str, Any]
+"""Where a descent is: all that its next step depends on, besides the data."""
 
 
 class Answering(Protocol):
@@ -175,19 +186,43 @@ class _Program:
         self.recipe = recipe
         self.answering: Answering = ByGathering(family, queries) if single else ByProducts(family, queries)
         self.traces = 0
+        self._part = 1  # steps between two looks, where somebody watches
         options = compiler_options(tuned=recipe.tuned)
-        self._compiled = jax.jit(self._descend, donate_argnums=0, compiler_options=options)
+        begin, advance = (
+            jax.jit(call, donate_argnums=0, compiler_options=options) for call in (self._begin, self._advance)
+        )
+        self._compiled = begin, advance, jax.jit(self._end, compiler_options=options)
 
     def run(self, rng: np.random.Generator, params: Params, data: Data, memory: float) -> Updated:
         """Descend on ``data``; the loss, the steps taken and the value of the penalty are the diagnostics."""
         import jax
 
+        begin, _, end = self._compiled
         key = jax.random.key(int(rng.integers(2**31)))
-        params, memory, found = self._compiled(params, data, key, np.float32(memory))
+        data = jax.device_put(data)
+        params, memory, found = end(self._steps(begin(params, data, key, np.float32(memory)), data))
         info = {name: float(value) for name, value in found.items()}
         if not np.isfinite(info["loss"]):
             raise InputError("loss", info["loss"], "must stay finite", "use a smaller learning_rate")
         return Updated(params, float(memory), info)
+
+    def _steps(self, state: State, data: Data) -> State:
+        """All steps: at once, or in parts of some steps, which are reported."""
+        advance, most = self._compiled[1], self.recipe.optimizer.steps
+        tally = Tally(most)
+        if not tally.heard:
+            ended: State = advance(state, data, np.int32(most))
+            return ended
+        taken, loss, done = 0, 0.0, False
+        while taken < most and not done:
+            began = time.monotonic()
+            state = advance(state, data, np.int32(min(most, taken + self._part)))
+            taken, loss, done = int(state["step"]), float(state["loss"]), bool(state["done"])
+            wanted = self._part * PART_SECONDS / max(time.monotonic() - began, 1e-6)
+            self._part = max(1, min(GROWTH * self._part, int(wanted)))
+            tally.made(taken, loss=loss)
+        tally.end(taken, loss=loss)
+        return state
 
     def _errors(self, params: Params, data: Data) -> Arrays:
         return self.answering.errors(self.model.probabilities(params), data)
@@ -201,62 +236,74 @@ class _Program:
             loss = loss + recipe.penalty.weighted(rows, data["penalty"], step, recipe.optimizer.steps)
         return loss, met
 
-    def _descend(
-        self, params: Params, data: Data, key: jax.Array, memory: jax.Array
-    ) -> tuple[Params, jax.Array, dict[str, jax.Array]]:
-        import jax
+    def _begin(self, params: Params, data: Data, key: jax.Array, memory: jax.Array) -> State:
+        """Before the first step."""
         import jax.numpy as jnp
-        import optax
 
-        self.traces += 1
         recipe = self.recipe
-        optimizer, steps = recipe.optimizer.optimizer(), recipe.optimizer.steps
-        noise = {NOISE: params[NOISE]} if NOISE in params else {}
         trained = {name: value for name, value in params.items() if name != NOISE}
         level, memory = recipe.loss.level(self._errors(params, data), memory)
-
-        def step(state: dict[str, Any]) -> dict[str, Any]:
-            key, noise = state["key"], state["noise"]
-            if recipe.resample:
-                key, draw = jax.random.split(key)
-                noise = {NOISE: jax.random.normal(draw, noise[NOISE].shape)}
-            value_and_grad = jax.value_and_grad(
-                lambda trained: self._loss(trained | noise, data, level, state["step"]), has_aux=True
-            )
-            (loss, met), gradient = value_and_grad(state["trained"])
-            met = met & (state["step"] > 0)  # every round takes one step
-            with jax.numpy_dtype_promotion("standard"):  # optax raises floats to the power of its step counter
-                changes, optimizer_state = optimizer.update(gradient, state["optimizer"], state["trained"])
-            moved = self.model.project(optax.apply_updates(state["trained"], changes))
-            # The loss is that of the parameters before the step: where it is met, they stay.
-            stopping, ends = recipe.stopping.seen(state["stopping"], state["trained"], loss)
-            return {
-                "trained": jax.tree.map(lambda new, old: jnp.where(met, old, new), moved, state["trained"]),
-                "optimizer": optimizer_state,
-                "noise": noise,
-                "key": key,
-                "loss": loss,
-                "step": state["step"] + 1,
-                "done": met | ends,
-                "stopping": stopping,
-            }
-
-        start = {
+        return {
             "trained": trained,
-            "optimizer": optimizer.init(trained),
-            "noise": noise,
+            "optimizer": recipe.optimizer.optimizer().init(trained),
+            "noise": {NOISE: params[NOISE]} if NOISE in params else {},
             "key": key,
             "loss": jnp.float32(0),
             "step": jnp.int32(0),
             "done": jnp.bool_(False),
             "stopping": recipe.stopping.start(trained),
+            "level": level,
+            "memory": memory,
         }
-        end = jax.lax.while_loop(lambda s: (s["step"] < steps) & ~s["done"], step, start)
-        kept, loss = recipe.stopping.end(end["stopping"], end["trained"], end["loss"])
-        info = {"loss": loss, "steps": end["step"]}
+
+    def _advance(self, state: State, data: Data, until: jax.Array) -> State:
+        """Steps until there are ``until`` of them, or the descent ends."""
+        import jax
+
+        self.traces += 1
+        ended: State = jax.lax.while_loop(
+            lambda now: (now["step"] < until) & ~now["done"], lambda now: self._step(now, data), state
+        )
+        return ended
+
+    def _step(self, state: State, data: Data) -> State:
+        import jax
+        import jax.numpy as jnp
+        import optax
+
+        recipe, key, noise = self.recipe, state["key"], state["noise"]
+        if recipe.resample:
+            key, draw = jax.random.split(key)
+            noise = {NOISE: jax.random.normal(draw, noise[NOISE].shape)}
+        value_and_grad = jax.value_and_grad(
+            lambda trained: self._loss(trained | noise, data, state["level"], state["step"]), has_aux=True
+        )
+        (loss, met), gradient = value_and_grad(state["trained"])
+        met = met & (state["step"] > 0)  # every round takes one step
+        with jax.numpy_dtype_promotion("standard"):  # optax raises floats to the power of its step counter
+            changes, optimizer = recipe.optimizer.optimizer().update(gradient, state["optimizer"], state["trained"])
+        moved = self.model.project(optax.apply_updates(state["trained"], changes))
+        # The loss is that of the parameters before the step: where it is met, they stay.
+        stopping, ends = recipe.stopping.seen(state["stopping"], state["trained"], loss)
+        return state | {
+            "trained": jax.tree.map(lambda new, old: jnp.where(met, old, new), moved, state["trained"]),
+            "optimizer": optimizer,
+            "noise": noise,
+            "key": key,
+            "loss": loss,
+            "step": state["step"] + 1,
+            "done": met | ends,
+            "stopping": stopping,
+        }
+
+    def _end(self, state: State) -> tuple[Params, jax.Array, dict[str, jax.Array]]:
+        """The parameters that are kept, what the loss remembers, and the diagnostics."""
+        recipe = self.recipe
+        kept, loss = recipe.stopping.end(state["stopping"], state["trained"], state["loss"])
+        info = {"loss": loss, "steps": state["step"]}
         if recipe.penalty is not None:
-            info["spread"] = recipe.penalty.value(self.model.probabilities(end["trained"] | end["noise"]))
-        return kept | end["noise"], memory, info
+            info["spread"] = recipe.penalty.value(self.model.probabilities(state["trained"] | state["noise"]))
+        return kept | state["noise"], state["memory"], info
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)

@@ -58,7 +58,7 @@ from pointillist.queries.base import Queries
 from pointillist.queries.intervals import Intervals
 from pointillist.queries.measurement import to_simplex
 from pointillist.queries.workload import offsets_of
-from pointillist.reporting import phase, step
+from pointillist.reporting import Steps, steps_of
 from pointillist.updates.descent import Recipe, cells_data, combined, descend
 
 __all__ = ["PublicCells", "ShrunkenFit", "one_way"]
@@ -66,7 +66,8 @@ __all__ = ["PublicCells", "ShrunkenFit", "one_way"]
 LAMBDA, POWER = 18.0, 0.6
 FACTOR, MOST_UP, MOST_DOWN = 1.5, 3, 11
 """How s is tried: by powers of this factor, and the largest exponents up and down."""
-CHOOSING = "choosing the strength of the shrinkage"
+MOST_TRIALS = 2 + (MOST_DOWN + 1) // 2
+"""At most: the first, one up that does not help, and every second power down."""
 TAU = 0.7
 """How the noise is split: see above."""
 MOST_DESCENTS = 10
@@ -128,14 +129,14 @@ class ShrunkenFit:
 
         target = self.target(log)
         starts = rng.spawn(self.fits)  # which do not depend on what is tried out below
-        if memory is None:
-            phase(CHOOSING)
         choice = memory or self.choose(rng, target)
-        phase("fitting", self.fits)
-        fits = []
-        for start in starts:
-            fits.append(settled(self.descents(start, target, choice), choice.descents))
-            step("fitting", len(fits), loss=fits[-1].last["loss"])
+        fits: list[Fit] = []
+        with steps_of("fitting") as made:
+            for start in starts:
+                left = self.fits - len(fits)
+                made.expect(left * choice.descents * self.recipe.optimizer.steps)
+                made.info = {"fit": len(fits) + 1}
+                fits.append(settled(self.descents(start, target, choice), choice.descents))
         info = fits[-1].last | {"strength": choice.strength, "descents": float(choice.descents)}
         if self.public is not None:
             info["public"] = choice.weight
@@ -180,22 +181,27 @@ class ShrunkenFit:
     def choose(self, rng: np.random.Generator, target: Target) -> Choice:
         """By how well fits to one part of the split noise predict the other."""
         choice = Choice(1.0 if self.strength is None else self.strength)
-        if self.strength is None:
-            split = Split(self, rng, target)
-            best, power = split.trial(choice), 0
-            for sign, most in ((1, MOST_UP), (-1, MOST_DOWN)):
-                while abs(power) < most and power * sign >= 0:
-                    next_power = power + sign * (2 if power else 1)
-                    new = split.trial(Choice(float(FACTOR**next_power)))
-                    if not split.closer(new.answers, best.answers, 0.0):
-                        break
-                    best, power = new, next_power
-            choice = split.enough(best)
-        if target.public is not None:
-            split = Split(self, rng, target)
-            with_public, without = split.trial(replace(choice, weight=KAPPA)), split.trial(choice)
-            choice = (with_public if split.closer(with_public.answers, without.answers, 1.0) else without).choice
+        with steps_of("choosing") as made:
+            if self.strength is None:
+                choice = self._strength(Split(self, rng, target, made, MOST_TRIALS), choice)
+            if target.public is not None:
+                split = Split(self, rng, target, made, 2)
+                with_public, without = split.trial(replace(choice, weight=KAPPA)), split.trial(choice)
+                choice = (with_public if split.closer(with_public.answers, without.answers, 1.0) else without).choice
         return choice
+
+    def _strength(self, split: Split, first: Choice) -> Choice:
+        """The strength whose fit predicts best, and as many descents as help."""
+        best, power = split.trial(first), 0
+        for sign, most in ((1, MOST_UP), (-1, MOST_DOWN)):
+            while abs(power) < most and power * sign >= 0:
+                next_power = power + sign * (2 if power else 1)
+                new = split.trial(Choice(float(FACTOR**next_power)))
+                if not split.closer(new.answers, best.answers, 0.0):
+                    break
+                best, power = new, next_power
+                split.left = (most - abs(power) + 1) // 2  # no other direction is tried any more
+        return split.enough(best)
 
 
 def _answered_by(public: PublicTable, queries: Sequence[Queries]) -> list[Queries]:
@@ -283,10 +289,18 @@ class Trial:
 
 
 class Split:
-    """The noise, split in two: fits to the first part are judged by the second."""
+    """The noise, split in two: fits to the first part are judged by the second.
 
-    def __init__(self, update: ShrunkenFit, rng: np.random.Generator, target: Target) -> None:
-        self._update = update
+    Args:
+        update: how to fit.
+        rng: splits the noise.
+        target: the noisy answers.
+        made: gets the number of steps.
+        left: the number of fits, at most.
+    """
+
+    def __init__(self, update: ShrunkenFit, rng: np.random.Generator, target: Target, made: Steps, left: int) -> None:
+        self._update, self._made, self.left = update, made, left
         variance = np.divide(1.0, target.precision, out=np.zeros_like(target.precision), where=target.precision > 0)
         noise = rng.standard_normal(len(variance)) * np.sqrt(variance)
         self._precision, self._held_out = target.precision, target.targets - noise / TAU
@@ -304,9 +318,11 @@ class Split:
     def trial(self, choice: Choice) -> Trial:
         """A fit to the first part."""
         descents = self._update.descents(np.random.default_rng(self._seed), self._target, choice)
-        fit = settled(descents, choice.descents)
         self._trials += 1
-        step(CHOOSING, self._trials, strength=choice.strength, loss=fit.last["loss"])
+        self._made.info = {"trial": self._trials, "strength": choice.strength}
+        self._made.expect(self.left * self._update.recipe.optimizer.steps)
+        self.left -= 1
+        fit = settled(descents, choice.descents)
         return Trial(choice, self._answers(fit.params), fit.count, descents)
 
     def enough(self, trial: Trial) -> Choice:
