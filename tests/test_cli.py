@@ -305,7 +305,8 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("synth", "nan.csv", *FILE), "column 'age' " + MISSING),
     (
         ("synth", "word.csv", *FILE),
-        "column 'age' must hold numbers, got 'old'; correct the file or make the column categorical.",
+        "column 'age' must hold numbers, got 'old'; correct the file, list it under missing_values, or make the column "
+        "categorical.",
     ),
     (
         ("synth", "half.csv", *FILE),
