@@ -15,10 +15,13 @@ ROOT = Path(pointillist.__file__).parent
 LAYERS = [
     "errors", "reporting", "checks", "showing", "memory", "data", "queries", "privacy", "framework", "strategies",
     "families", "solvers", "updates", "starts", "algorithms", "refining", "release", "accounts", "job", "runs",
-    "evaluation", "synthesizer", "attestation", "auditing", "__init__", "leaving", "cli_account", "cli_attest",
-    "cli_audit", "cli_complete", "cli_output", "cli_sample", "cli",
+    "evaluation", "synthesizer", "attestation", "auditing", "__init__", "leaving", "cli_tables", "cli_account",
+    "cli_attest", "cli_audit", "cli_complete", "cli_output", "cli_sample", "cli_schema", "cli",
 ]  # fmt: skip
-HEAVY = ("opendp", "pyarrow", "pandas", "polars", "jax", "optax", "pysat", "matplotlib", "cryptography", "sklearn")
+HEAVY = (
+    "opendp", "pyarrow", "pandas", "polars", "jax", "optax", "pysat", "matplotlib", "cryptography", "sklearn",
+    "pyreadstat",
+)  # fmt: skip
 
 
 def layer_of(path: Path) -> str:

@@ -375,7 +375,7 @@ INPUTS = {
     "strange.csv": people(20).assign(sex="x"),
     "other.csv": pd.DataFrame({"a": [1], "b": [2]}),
     "head.csv": people(20).head(0),
-    "note.txt": people(20),
+    "note.doc": people(20),
     "twice.csv": people(20).set_axis(["sex", "age", "sex"], axis=1),
 }
 NO_FILE = (
@@ -392,8 +392,9 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     ((*SYNTH, "--public", "none.csv"), NO_FILE),
     ((*SYNTH, "--public", "none.csv", "--method", "pmw_pub"), NO_FILE),
     (
-        (*SYNTH, "--public", "note.txt"),
-        "public must be a file that ends in .csv, .csv.gz, .parquet, got 'note.txt'; "
+        (*SYNTH, "--public", "note.doc"),
+        "public must be a file that ends in .csv, .tsv, .txt (also .gz, .bz2, .zst), .parquet, .sav, .dta, .sas7bdat "
+        "or .xpt, got 'note.doc'; "
         "convert the table to one of these.",
     ),
     ((*SYNTH, "--public", "."), "public must be a file, not a folder, got '.'; give the path of one file."),

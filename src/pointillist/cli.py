@@ -26,13 +26,24 @@ from pointillist.cli_audit import audit
 from pointillist.cli_complete import data_names, method_names
 from pointillist.cli_output import print_release, show_evaluation
 from pointillist.cli_sample import sample
+from pointillist.cli_schema import schema_app
+from pointillist.cli_tables import (
+    Decimal,
+    Encoding,
+    Header,
+    Separator,
+    dialect_from,
+    dialect_text,
+    is_dataset,
+    read_table,
+    schema_beside,
+)
 from pointillist.data import datasets
-from pointillist.data.draft import draft_schema
-from pointillist.data.messages import fragment
+from pointillist.data.dialects import Dialect
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Schema
 from pointillist.data.sources import LaterSource
-from pointillist.data.table import Table, read_file
+from pointillist.data.table import Table
 from pointillist.errors import InputError, PointillistError, Shown
 from pointillist.evaluation import report
 from pointillist.evaluation.accuracy import Errors
@@ -55,15 +66,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(account_app, name="account")
+app.add_typer(schema_app, name="schema")
 for command in (keygen, sign, verify, audit, sample):
     app.command()(command)
 screen = Console(highlight=False, soft_wrap=True)
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
 logger = logging.getLogger("pointillist")
 
-Data = Annotated[
-    str, typer.Argument(help="A CSV or Parquet file, or the name of a dataset.", autocompletion=data_names)
-]
+Data = Annotated[str, typer.Argument(help="A file with a table, or the name of a dataset.", autocompletion=data_names)]
 SchemaFile = Annotated[Path | None, typer.Option("--schema", help="Schema in TOML; default DATA's .schema.toml.")]
 WorkloadText = Annotated[str | None, typer.Option("--workload", help="marginals:K[:COUNT[:SEED]]")]
 PublicFile = Annotated[
@@ -156,6 +166,10 @@ def synth(
     out: Out = Path("release"),
     force: Force = False,
     account: Annotated[Path | None, typer.Option("--account", help="Account that the budget is booked in.")] = None,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    header: Header = None,
     insecure_noise_seed: Annotated[
         int | None, typer.Option("--insecure-noise-seed", help="NOT PRIVATE: seeded noise, for experiments.")
     ] = None,
@@ -163,6 +177,7 @@ def synth(
 ) -> None:
     """Make a differentially private synthetic table."""
     started = time.monotonic()
+    dialect = Dialect(separator, encoding, decimal, header)
     inputs = _inputs(data, schema, public)
     check_target(out, force, inputs)
     chosen = _settings(settings or [], rounds)
@@ -172,7 +187,7 @@ def synth(
     same = public is not None and (public == data or (Path(data).is_file() and _same_file(data, public)))
     hint = "give a table that is public already, or leave it out"
     check(not same, "public", public, "must be another table than the private one", hint)
-    table = _load(data, schema)
+    table = _load(data, schema, dialect)
     job = prepare(
         table,
         epsilon=epsilon,
@@ -189,6 +204,8 @@ def synth(
     )
     named = {"data": data, "schema": schema, "public": public}
     origin = {name: _absolute(str(value)) for name, value in named.items() if value is not None}
+    if (text := dialect_text(dialect)) is not None:
+        origin["dialect"] = text
     with _shown():
         release = run_into(job, out, force=force, inputs=inputs, origin=origin, account=account, announce=_note)
     if as_json:
@@ -210,7 +227,8 @@ def resume_run(
         origin = spec["origin"]
         data, public = data or origin.get("data"), public or origin.get("public")
         file = schema or (Path(origin["schema"]) if "schema" in origin else None)
-        load = None if data is None else lambda: _load(data, file)
+        dialect = dialect_from(origin.get("dialect"))
+        load = None if data is None else lambda: _load(data, file, dialect)
         source = LaterSource(Schema.from_dict(spec["schema"]), spec["n"], load)
     with _shown():
         release = resume(out, source, public=_load_public(public), announce=_note)
@@ -228,20 +246,25 @@ def evaluate(
         str | None, typer.Option("--target", help="A column that models learn to predict; needs scikit-learn.")
     ] = None,
     as_json: AsJson = False,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    header: Header = None,
 ) -> None:
     """Compare a synthetic table with the real one. Uses the real data: the output is NOT private."""
+    dialect = Dialect(separator, encoding, decimal, header)
     check(Path(synth).exists(), "synth", synth, "must be an existing release folder or table", "check the path")
     release = Release.load(synth) if Path(synth).is_dir() else None
-    if _is_dataset(real):
+    if is_dataset(real):
         plain: Any = _load(real, schema)
         columns = plain.schema
     else:
-        plain = read_file(real)
+        plain = read_table(real, dialect)
         columns = release.schema if release is not None and schema is None else _schema_of(real, schema)
     same = release is None or unmerged(release.schema) == unmerged(columns)
     hint = "give the table that the release was made from, and leave --schema out"
     check(same, "synth", synth, "must have the schema of the real table", hint)
-    other = read_file(synth, "synth") if release is None else release
+    other = read_table(synth, name="synth") if release is None else release
     result = report.evaluate(plain, other, workload, schema=columns, target=target)
     floor = None
     if public is not None:
@@ -298,29 +321,6 @@ def methods(
 
 
 @app.command()
-def schema(
-    data: Data,
-    out: Annotated[Path | None, typer.Option("--out", help="Default: DATA's name with .schema.toml.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-) -> None:
-    """Draft a schema from a file. It is NOT public knowledge until a person has reviewed it."""
-    target = out or _schema_beside(data)
-    hint = "choose another file, or overwrite it with --force"
-    check(force or not target.exists(), "out", str(target), "must not exist already", hint)
-    good = target.absolute().parent.is_dir() and not target.is_dir()
-    hint = "make the folder first, or choose another file"
-    check(good, "out", str(target), "must be a file in an existing folder", hint)
-    drafted = datasets.load(data).schema if _is_dataset(data) else draft_schema(read_file(data))
-    drafted.save(target, None if _is_dataset(data) else data)
-    screen.print(f"wrote {target}: {len(drafted.columns)} columns, {drafted.domain.cells:,} cells", markup=False)
-    if drafted.ignore:
-        screen.print(f"left out (too many different values): {', '.join(map(fragment, drafted.ignore))}", markup=False)
-    if not drafted.reviewed:
-        screen.print("It was drafted from the data: review every value and bin edge, then set reviewed = true and run")
-        screen.print(f"  pointillist synth {data} --schema {target} --epsilon 1", markup=False)
-
-
-@app.command()
 def version() -> None:
     """Print the version."""
     print(__version__)
@@ -338,30 +338,18 @@ def _settings(pairs: list[str], rounds: int | None) -> dict[str, str | int]:
     return settings
 
 
-def _schema_beside(data: str) -> Path:
-    name = Path(data).name
-    for ending in (".csv.gz", ".csv", ".parquet"):
-        name = name.removesuffix(ending)
-    return Path(data).with_name(f"{name}.schema.toml")
-
-
-def _is_dataset(data: str) -> bool:
-    """A file comes before a dataset of the same name; a folder (a release called demo) does not."""
-    return datasets.is_dataset(data) and not Path(data).is_file()
-
-
-def _load(data: str, schema: Path | None) -> Table:
+def _load(data: str, schema: Path | None, dialect: Dialect | None = None) -> Table:
     """A named dataset, or a file with its schema."""
-    if _is_dataset(data):
+    if is_dataset(data):
         rule = "must not be given with a named dataset, which brings its own"
         check(schema is None, "schema", str(schema), rule, "leave --schema out")
         return datasets.load(data)
-    return Table.encode(read_file(data), _schema_of(data, schema))
+    return Table.encode(read_table(data, dialect), _schema_of(data, schema))
 
 
 def _schema_of(data: str, schema: Path | None) -> Schema:
     """The reviewed schema of a file."""
-    file = schema or _schema_beside(data)
+    file = schema or schema_beside(data)
     if schema is None and not file.is_file():
         hint = f"draft one with `pointillist schema {data}`, review it, and run again"
         raise InputError("schema", Shown("none"), f"must be given for a file (no {file} found)", hint)
@@ -372,8 +360,8 @@ def _schema_of(data: str, schema: Path | None) -> Schema:
 
 def _inputs(data: str, schema: Path | None, public: str | None) -> list[Path]:
     """The files that a run reads."""
-    beside = [] if _is_dataset(data) else [Path(data), schema or _schema_beside(data)]
-    return beside if public is None or _is_dataset(public) else [*beside, Path(public)]
+    beside = [] if is_dataset(data) else [Path(data), schema or schema_beside(data)]
+    return beside if public is None or is_dataset(public) else [*beside, Path(public)]
 
 
 def _absolute(name: str) -> str:
@@ -389,7 +377,7 @@ def _load_public(public: str | None) -> Any:
     """A named dataset, or a file as it is: the private schema encodes it."""
     if public is None:
         return None
-    return datasets.load(public) if _is_dataset(public) else read_file(public, "public")
+    return datasets.load(public) if is_dataset(public) else read_table(public, name="public")
 
 
 def _show_release(release: Release, folder: Path) -> None:

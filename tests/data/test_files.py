@@ -266,7 +266,7 @@ def test_damaged_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"must be a readable table \(it holds text that is not UTF-8\)"):
         read_file(tmp_path / "t.parquet")
     for array in (damaged_text(), pa.DictionaryArray.from_arrays(pa.array([0, 1]), damaged_text())):
-        with pytest.raises(InputError, match=r"column 'c' must be readable \(it holds text that is not UTF-8\)"):
+        with pytest.raises(InputError, match=r"column 'c': it must be readable \(it holds text that is not UTF-8\)"):
             draft_schema(pa.table({"c": array}))
 
 
@@ -342,7 +342,8 @@ def test_large_texts_are_encoded_in_parts(kind: pa.DataType, monkeypatch: pytest
     assert plain.num_chunks > 100
     column = Categorical("c", labels, missing=True)
     assert np.array_equal(Table.encode(table, Schema((column,))).codes[0], codes)
-    assert draft_schema(table).columns == (Categorical("c", tuple(sorted(labels)), missing=True),)
+    drafted = draft_schema(table).columns[0]
+    assert (drafted.labels, drafted.missing) == (tuple(sorted(labels)), True)
     monkeypatch.setattr(texts, "MOST_TEXT", 40)
     with pytest.raises(InputError, match="column 'c' must have cells of at most 40 bytes, got a longer one"):
         Table.encode(table, Schema((column,)))

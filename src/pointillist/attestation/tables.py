@@ -9,6 +9,7 @@ import numpy as np
 from pointillist.attestation.evidence import Evidence
 from pointillist.attestation.findings import Failed, one_line, require
 from pointillist.data.columns.clock import Unreadable, from_texts, ticks_of
+from pointillist.data.dialects import PLAIN
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table, read_file
 from pointillist.release.folder import ROWS_CSV, ROWS_PARQUET
@@ -25,7 +26,7 @@ MOST_TEXT = 1 << 20
 def check_tables(evidence: Evidence) -> str:
     """Compare the two files with the schema and with each other."""
     schema, rows = evidence.schema, evidence.about.rows
-    texts = read_file(evidence.folder.plain(ROWS_CSV))
+    texts = read_file(evidence.folder.plain(ROWS_CSV), dialect=PLAIN)
     plain = _encoded(texts, schema, rows, ROWS_CSV)
     arrow = read_parquet(evidence)
     typed = _encoded(arrow, schema, rows, ROWS_PARQUET)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pointillist.data.dialects import COMPRESSED, PLAIN, Dialect, decimal_points
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -13,65 +15,104 @@ __all__ = ["parsing", "read_csv"]
 BLOCK = 1 << 20
 
 
-def parsing() -> Any:
-    """Return how CSV files are parsed: cells may hold line breaks, and a blank line is a row of empty cells."""
+def parsing(separator: str = ",") -> Any:
+    """Return how CSV files are parsed: cells may hold line breaks, and a blank line is a row of empty cells.
+
+    Args:
+        separator: The character between two cells.
+    """
     from pyarrow import csv
 
-    return csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
+    return csv.ParseOptions(delimiter=separator, newlines_in_values=True, ignore_empty_lines=False)
 
 
-def read_csv(path: Path) -> pa.Table:
+def read_csv(path: Path, dialect: Dialect = PLAIN) -> pa.Table:
     """Read a CSV file, every cell as a string. Raises errors of Arrow, which may hold cells of the file.
 
     Args:
-        path: The file; a name that ends in .gz is decompressed.
+        path: The file; a name that ends in .gz, .bz2 or .zst is decompressed.
+        dialect: How it is written, every setting of it.
     """
     import pyarrow as pa
-    from pyarrow import csv
 
     try:
-        table = _read(path)
-    except pa.ArrowInvalid as error:
+        table = _read(path, dialect)
+    except (UnicodeDecodeError, pa.ArrowInvalid) as error:
+        if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error):
+            raise pa.ArrowInvalid(f"text not in the encoding {dialect.encoding}") from None
         if "columns, got" in str(error):  # row by row, the same error knows the number of the row
-            csv.read_csv(path, parse_options=parsing(), read_options=csv.ReadOptions(use_threads=False))
+            _parsed(path, dialect, None)
         raise
-    if table.num_rows and _ends_inside_quotes(path, table.column(table.num_columns - 1)[-1].as_py()):
+    last = table.column(table.num_columns - 1)[-1].as_py() if table.num_rows else ""
+    if table.num_rows and _ends_inside_quotes(path, last, dialect.encoding or "utf-8"):
         raise pa.ArrowInvalid("quotation mark without an end")
-    return table
+    if not dialect.header:
+        table = table.rename_columns([f"column{place + 1}" for place in range(table.num_columns)])
+    return decimal_points(table) if dialect.decimal == "," else table
 
 
-def _read(path: Path) -> pa.Table:
+def _read(path: Path, dialect: Dialect) -> pa.Table:
     import pyarrow as pa
     from pyarrow import csv
 
-    with csv.open_csv(path, parse_options=parsing()) as reader:  # also decompresses .gz
-        columns = reader.schema.names
+    with _opened(path) as stream:
+        options = {"parse_options": parsing(dialect.separator or ","), "read_options": _reading(dialect)}
+        with csv.open_csv(stream, **options) as reader:
+            columns = reader.schema.names
     types = csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), strings_can_be_null=False)
-    return csv.read_csv(path, parse_options=parsing(), convert_options=types)
+    return _parsed(path, dialect, types)
 
 
-def _ends_inside_quotes(path: Path, last: str) -> bool:
+def _parsed(path: Path, dialect: Dialect, types: Any) -> pa.Table:
+    """Return the table; without ``types``, parse in one thread, whose errors have the numbers of rows."""
+    from pyarrow import csv
+
+    reading = _reading(dialect)
+    reading.use_threads = types is not None
+    with _opened(path) as stream:
+        return csv.read_csv(stream, reading, parsing(dialect.separator or ","), types)
+
+
+def _reading(dialect: Dialect) -> Any:
+    from pyarrow import csv
+
+    encoding = "utf8" if dialect.encoding in (None, "utf-8", "utf-8-sig") else dialect.encoding
+    return csv.ReadOptions(encoding=encoding, autogenerate_column_names=dialect.header is False)
+
+
+def _opened(path: Path) -> Any:
+    """Return a stream of the bytes of a file, decompressed as its name says."""
+    import pyarrow as pa
+
+    return pa.input_stream(str(path), compression="detect")
+
+
+def _ends_inside_quotes(path: Path, last: str, encoding: str) -> bool:
     """Return whether a file ends in a quotation mark's cell, which Arrow takes for the rest of the file.
 
     Args:
         path: The file.
         last: Its last cell.
+        encoding: Its encoding.
     """
-    cell = last.replace('"', '""').encode()
-    tail = _tail(path, len(cell) + 2)
-    return tail.endswith(b'"' + cell) and tail != b'"' + cell + b'"'
+    mark, cell = (text.encode(_without_mark(encoding)) for text in ('"', last.replace('"', '""')))
+    tail = _tail(path, len(cell) + 2 * len(mark))
+    return tail.endswith(mark + cell) and tail != mark + cell + mark
+
+
+def _without_mark(encoding: str) -> str:
+    """Return the encoding of text in the middle of a file, where no mark of the byte order comes."""
+    return {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}.get(encoding, encoding)
 
 
 def _tail(path: Path, size: int) -> bytes:
     """Return the last bytes of a file, decompressed."""
-    import pyarrow as pa
-
-    if path.suffix != ".gz":
+    if path.suffix not in COMPRESSED:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - size))
             return file.read()
     tail = b""
-    with pa.input_stream(str(path)) as stream:
+    with _opened(path) as stream:
         while block := stream.read(max(BLOCK, size)):
             tail = (tail + block)[-size:]
     return tail

@@ -21,6 +21,7 @@ from pointillist.data.acs import NAMES as ACS_NAMES
 from pointillist.data.acs import SHARED, acs_table
 from pointillist.data.csv_files import parsing
 from pointillist.data.demo import demo_table
+from pointillist.data.dialects import PLAIN
 from pointillist.data.messages import reason
 from pointillist.data.schema import Categorical, Schema
 from pointillist.data.table import Table, read_file
@@ -120,7 +121,7 @@ def _file(relative: str) -> Path:
 
 
 def _read(relative: str) -> pa.Table:
-    return read_file(_file(relative))
+    return read_file(_file(relative), dialect=PLAIN)
 
 
 def _sizes(relative: str) -> dict[str, int]:

@@ -21,6 +21,7 @@ REASONS = (
     (r"Expected (\d+) columns?, got (\d+)", "a row has {1} cells, not {0}"),
     (r"quotation mark without an end", "a quotation mark opens a cell that never ends"),
     (r"straddl|out of sync", "a row is longer than 1 MB, as after a stray quotation mark"),
+    (r"text not in the encoding (?!utf-8$)(\S+)", "it holds text that is not {0}"),
     (r"(?i)utf-?8|unicode|surrogate", "it holds text that is not UTF-8"),
     (r"Empty CSV", "it has no rows"),
     (r"(?i)magic bytes|footer|file is smaller", "it is not a Parquet file, or not a whole one"),

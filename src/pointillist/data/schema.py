@@ -37,7 +37,7 @@ import os
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -200,9 +200,7 @@ class Schema:
         good = len(set(places)) == len(places) and all(0 <= place < most for place in places)
         rule = f"must have different positions in 0 .. {most - 1}, among all columns"
         check(good, "schema: extras", fragment(places), rule, "use Schema.of")
-        names = Counter(self.names)
-        twice = sorted(name for name, count in names.items() if count > 1)
-        check(not twice, "column names", fragment(twice), "must be different", "rename the repeated columns")
+        check_different(self.names)
 
     @cached_property
     def everything(self) -> tuple[Column | Extra, ...]:
@@ -262,15 +260,8 @@ class Schema:
 
     def to_toml(self) -> str:
         """Return the schema as TOML, which :meth:`load` reads."""
-        lines = [f"format = 1\nreviewed = {_toml(self.reviewed)}"]
-        if not self.reviewed:
-            lines.insert(0, DRAFT_NOTICE)
-        if self.ignore:
-            lines.append(f"ignore = {_toml(list(self.ignore))}  # columns of the file that are left out")
-        for column, spec in zip(self.everything, self.to_dict()["column"], strict=True):
-            pairs = "\n".join(f"{key} = {_toml(value)}" for key, value in spec.items())
-            lines.append(f"\n{_comment(self.notes.get(column.name, ''))}[[column]]\n{pairs}")
-        return "\n".join(lines) + "\n"
+        head = head_of(self.reviewed, self.ignore, "" if self.reviewed else DRAFT_NOTICE)
+        return toml_of(self.to_dict()["column"], self.notes, head)
 
     def save(self, path: str | Path, data: str | Path | None = None) -> None:
         """Write the schema to a TOML file, all of it or nothing.
@@ -290,23 +281,120 @@ class Schema:
     @classmethod
     def load(cls, path: str | Path) -> Schema:
         """Read a schema from a TOML file."""
-        path = path_of("schema", path)
-        hint = "draft one with `pointillist schema DATA`"
-        check(os.path.isfile(path), "schema", str(path), "must be an existing file", hint)
-        size, rule = path.stat().st_size, f"must be a file of at most {MOST_BYTES:,} bytes"
-        check(size <= MOST_BYTES, "schema", str(path), rule, "give the schema, not the table")
-        try:
-            spec = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (ValueError, OSError, RecursionError, MemoryError) as error:
-            rule = f"must be valid TOML ({_problem(error)})"
-            raise InputError("schema", str(path), rule, "correct the file") from None
-        return cls.from_dict(spec)
+        return cls.from_dict(read_spec(path))
 
     def require_reviewed(self, name: str) -> None:
         """Refuse a draft: values read from private data are not public knowledge. ``name`` says which schema it is."""
         rule = "must be reviewed by a person before use"
         hint = "check that every value and bin edge in it is public knowledge, then set reviewed = true"
         check(self.reviewed, f"schema {name}", Shown("reviewed = false"), rule, hint)
+
+
+def read_spec(path: str | Path) -> Any:
+    """Return the content of a schema file, which :meth:`Schema.from_dict` reads.
+
+    Args:
+        path: The file.
+    """
+    path = path_of("schema", path)
+    hint = "draft one with `pointillist schema DATA`"
+    check(os.path.isfile(path), "schema", str(path), "must be an existing file", hint)
+    size, rule = path.stat().st_size, f"must be a file of at most {MOST_BYTES:,} bytes"
+    check(size <= MOST_BYTES, "schema", str(path), rule, "give the schema, not the table")
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError, MemoryError) as error:
+        rule = f"must be valid TOML ({_problem(error)})"
+        raise InputError("schema", str(path), rule, "correct the file") from None
+
+
+def problems_of(spec: Any) -> list[str]:
+    """Return everything that is wrong with the content of a schema file, one sentence each.
+
+    Args:
+        spec: The content.
+    """
+    found: list[str] = []
+    columns = spec.get("column") if isinstance(spec, dict) else None
+    columns = columns if isinstance(columns, list) else []
+    fine = {"name": "(any)", "type": "categorical", "values": ["a", "b"]}
+    attempts: list[Callable[[], Any]] = [lambda one=one: _column(one) for one in columns]  # type: ignore[misc]
+    if columns:
+        attempts.append(lambda: Schema.from_dict({**spec, "column": [fine]}))
+    names = [one["name"] for one in columns if isinstance(one, dict) and isinstance(one.get("name"), str)]
+    attempts.append(lambda: check_different(names))
+    for attempt in attempts:
+        try:
+            attempt()
+        except InputError as error:
+            found.append(str(error))
+    if not found:
+        try:
+            Schema.from_dict(spec)
+        except InputError as error:
+            found.append(str(error))
+    return found
+
+
+def sound_part(spec: Any) -> Schema | None:
+    """Return the schema of those columns of a file that have no problem; the others are left out. None without any.
+
+    Args:
+        spec: The content of the file.
+    """
+    sound: dict[str, Any] = {}
+    for one in spec["column"] if isinstance(spec, dict) and isinstance(spec.get("column"), list) else []:
+        try:
+            column, _ = _column(one)
+            sound.setdefault(column.name, column)
+        except InputError:
+            pass
+    ignore = spec.get("ignore", []) if isinstance(spec, dict) else []
+    named = [one for one in ignore if isinstance(one, str)] if isinstance(ignore, list) else []
+    broken = [one.get("name") for one in spec["column"] if isinstance(one, dict)] if sound else []
+    left = {name for name in [*named, *broken] if isinstance(name, str) and name not in sound}
+    if not any(hasattr(column, "encode") for column in sound.values()):
+        return None
+    return Schema.of(list(sound.values()), ignore=sorted(left))
+
+
+def check_different(names: Sequence[str]) -> None:
+    """Refuse names of columns that come twice.
+
+    Args:
+        names: The names.
+    """
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    check(not twice, "column names", fragment(twice), "must be different", "rename the repeated columns")
+
+
+def head_of(reviewed: bool, ignore: Sequence[str], notice: str = "") -> str:
+    """Return what a schema file has before its columns.
+
+    Args:
+        reviewed: Whether a person has checked that the schema is public knowledge.
+        ignore: Columns of the data that are left out.
+        notice: Lines of comment at the top.
+    """
+    lines = [*([notice] if notice else []), f"format = 1\nreviewed = {_toml(reviewed)}"]
+    if ignore:
+        lines.append(f"ignore = {_toml(list(ignore))}  # columns of the file that are left out")
+    return "\n".join(lines)
+
+
+def toml_of(tables: Sequence[Mapping[str, Any]], notes: Mapping[str, str], head: str) -> str:
+    """Return the text of a schema file.
+
+    Args:
+        tables: The ``[[column]]`` tables.
+        notes: Remarks that are written as comments above the columns, by the name of the column.
+        head: What comes before the columns.
+    """
+    lines = [head]
+    for spec in tables:
+        pairs = "\n".join(f"{key} = {_toml(value)}" for key, value in spec.items())
+        lines.append(f"\n{comment_of(notes.get(spec['name'], ''))}[[column]]\n{pairs}")
+    return "\n".join(lines) + "\n"
 
 
 def _problem(error: BaseException) -> str:
@@ -339,8 +427,12 @@ def _column(spec: Any) -> tuple[Column | Extra, About]:
     return column_of(plain, EXTRA_KINDS), About(**words)
 
 
-def _comment(note: str) -> str:
-    """Return a remark as lines of a comment, in printable characters."""
+def comment_of(note: str) -> str:
+    """Return a remark as lines of a comment, in printable characters.
+
+    Args:
+        note: The remark, of any number of lines.
+    """
     lines = ["".join(letter if letter.isprintable() else " " for letter in line) for line in note.splitlines()]
     return "".join(f"# {line}".rstrip() + "\n" for line in lines)
 

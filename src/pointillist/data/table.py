@@ -5,8 +5,7 @@ from __future__ import annotations
 import html
 import os
 import re
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,21 +15,33 @@ import numpy as np
 from pointillist.checks import at_least, check, whole
 from pointillist.data.columns.types import nullable
 from pointillist.data.csv_files import read_csv
+from pointillist.data.dialects import TEXT_FILES, Dialect, recognise
 from pointillist.data.domain import Domain
 from pointillist.data.files import path_of
 from pointillist.data.formulas import escape, unescape
 from pointillist.data.messages import column_called, fragment, reason
 from pointillist.data.parquet import memory_here, read_parquet
-from pointillist.data.schema import Identifier, Schema, code_dtype
+from pointillist.data.schema import Identifier, Schema, check_different, code_dtype
+from pointillist.data.statistics_files import STATISTICS_FILES, read_statistics
 from pointillist.data.texts import different, encode, plain
 from pointillist.errors import InputError, PointillistError, Shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Table", "as_arrow", "as_pandas", "as_polars", "read_file", "to_arrow", "write_file"]
+__all__ = [
+    "Table",
+    "as_arrow",
+    "as_pandas",
+    "as_polars",
+    "dialect_of",
+    "problems_in",
+    "read_file",
+    "to_arrow",
+    "write_file",
+]
 
-SUFFIXES = (".csv", ".csv.gz", ".parquet")
+SUFFIXES = (*TEXT_FILES, ".parquet", *STATISTICS_FILES)
 MOST_NAME = 1000
 """The longest name of a column of a file, in characters."""
 
@@ -87,7 +98,7 @@ class Table:
         """Read and encode a file.
 
         Args:
-            path: A file that ends in .csv, .csv.gz or .parquet.
+            path: A file as :func:`read_file` reads it.
             schema: The columns to encode. The file must not have others, except those in ``schema.ignore``.
             most_bytes: The most bytes of memory that a Parquet file may take; by default those of this machine.
         """
@@ -105,12 +116,8 @@ class Table:
         unread = {*schema.ignore, *(extra.name for _, extra in schema.extras if isinstance(extra, Identifier))}
         arrow = to_arrow(data, unread)
         names = arrow.column_names
-        missing = [name for name in schema.domain.names if name not in names]
-        rule = "must have every column of the schema (these are absent)"
-        check(not missing, "table", fragment(missing), rule, "add the columns or take them out of the schema")
-        extra = [name for name in names if name not in schema.names]
-        rule = "must only have columns of the schema (these are not in it)"
-        check(not extra, "table", fragment(extra), rule, "drop them, or name them under ignore in the schema")
+        check_absent(names, schema)
+        check_unknown(names, schema)
         check(arrow.num_rows > 0, "table", Shown("0 rows"), "must have rows", "check the file")
         for _, constant in schema.extras:
             if constant.name in names:
@@ -199,6 +206,62 @@ def as_polars(arrow: pa.Table, schema: Schema) -> Any:
     return polars.DataFrame(polars.from_arrow(arrow)).with_columns(enums)
 
 
+def check_absent(names: Sequence[str], schema: Schema) -> None:
+    """Refuse a table without all columns of a schema; constants and identifiers may be absent.
+
+    Args:
+        names: The columns of the table.
+        schema: The schema.
+    """
+    missing = [name for name in schema.domain.names if name not in names]
+    rule = "must have every column of the schema (these are absent)"
+    check(not missing, "table", fragment(missing), rule, "add the columns or take them out of the schema")
+
+
+def check_unknown(names: Sequence[str], schema: Schema) -> None:
+    """Refuse a table with columns that a schema neither has nor leaves out.
+
+    Args:
+        names: The columns of the table.
+        schema: The schema.
+    """
+    extra = [name for name in names if name not in {*schema.names, *schema.ignore}]
+    rule = "must only have columns of the schema (these are not in it)"
+    check(not extra, "table", fragment(extra), rule, "drop them, or name them under ignore in the schema")
+
+
+def problems_in(data: Any, schema: Schema) -> list[str]:
+    """Return everything that is wrong with a table under a schema, one sentence each, at most one for a column.
+
+    Args:
+        data: A pandas, polars or Arrow table.
+        schema: The schema.
+    """
+    table = as_arrow(data)
+    names = table.column_names
+    attempts: list[Callable[[], Any]] = [lambda: check_absent(names, schema), lambda: check_unknown(names, schema)]
+    for column in schema.everything:
+        if names.count(column.name) == 1 and not isinstance(column, Identifier):
+            attempts.append(lambda column=column: _check_cells(column, table.column(column.name)))  # type: ignore[misc]
+    attempts.append(lambda: check(table.num_rows > 0, "table", Shown("0 rows"), "must have rows", "check the file"))
+    attempts.append(lambda: check_different(names))
+    found = []
+    for attempt in attempts:
+        try:
+            attempt()
+        except InputError as error:
+            found.append(str(error))
+    return found
+
+
+def _check_cells(column: Any, cells: pa.ChunkedArray) -> None:
+    cells = plain(column.name, cells)
+    if hasattr(column, "encode"):
+        encode(column, cells)
+    else:
+        column.check_cells(different(cells))
+
+
 def as_arrow(data: Any) -> pa.Table:
     """Convert a pandas, polars or Arrow table to an Arrow table, with any types."""
     import pyarrow as pa
@@ -229,7 +292,7 @@ def _from_pandas(data: Any) -> pa.Table:
     import pandas as pd
     import pyarrow as pa
 
-    _check_names([str(name) for name in data.columns])
+    check_different([str(name) for name in data.columns])
     kinds = zip(data.columns, data.dtypes, strict=True)
     sparse = {name: kind.subtype for name, kind in kinds if isinstance(kind, pd.SparseDtype)}
     return pa.Table.from_pandas(data.astype(sparse) if sparse else data, preserve_index=False)
@@ -257,50 +320,85 @@ def to_arrow(data: Any, unread: Collection[str] = ()) -> pa.Table:
     except UnicodeError:
         hint = "rename the columns"
         raise InputError("table", Shown("other bytes"), "must have column names in UTF-8", hint) from None
-    _check_names(names)
+    check_different(names)
     return pa.table({name: plain(name, table.column(name)) for name in names if name not in unread})
 
 
-def _check_names(names: Sequence[str]) -> None:
-    counts = Counter(names)
-    twice = sorted(name for name, count in counts.items() if count > 1)
-    check(not twice, "column names", fragment(twice), "must be different", "rename the repeated columns")
+def read_file(
+    path: str | Path, name: str = "data", most_bytes: int | None = None, dialect: Dialect | None = None
+) -> pa.Table:
+    """Read a CSV or Parquet file, or one of SPSS, Stata or SAS, as an Arrow table.
 
-
-def read_file(path: str | Path, name: str = "data", most_bytes: int | None = None) -> pa.Table:
-    """Read a CSV or Parquet file as an Arrow table. Every cell of a CSV file is a string, so "01" stays "01".
+    Every cell of a CSV file is a string, so "01" stays "01".
 
     Every line of a CSV file is a row: a blank one is a row of empty cells. Only the line break at the end of the file
     begins no row. Risky cells lose the apostrophe that :func:`write_file` gives them.
 
     Args:
-        path: A file that ends in .csv, .csv.gz or .parquet.
+        path: A file that ends in .csv, .tsv or .txt, also compressed (.gz, .bz2, .zst), or in .parquet,
+            .sav, .zsav, .por, .dta, .sas7bdat or .xpt.
         name: The name of the parameter in error messages.
         most_bytes: The most bytes of memory that a Parquet file may take; by default those of this machine.
+        dialect: How a CSV file is written; what it leaves out is recognised from the beginning of the file.
     """
     import pyarrow as pa
 
+    path = _table_file(path, name)
+    shown = str(path)
+    try:
+        if path.name.endswith(".parquet"):
+            table = read_parquet(path, name, memory_here() if most_bytes is None else most_bytes)
+        elif path.name.endswith(STATISTICS_FILES):
+            table = read_statistics(path)
+        else:
+            table = unescape(read_csv(path, recognise(path, dialect)))
+        longest = max(table.column_names, key=len, default="")
+    except PointillistError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, OverflowError) as error:
+        hint = "check the file, or name its encoding" if "not in the encoding" in str(error) else "check the file"
+        raise InputError(name, shown, f"must be a readable table ({reason(error)})", hint) from None
+    rule = f"must have column names of at most {MOST_NAME} characters"
+    check(len(longest) <= MOST_NAME, name, fragment(longest), rule, "check the header for a stray quotation mark")
+    return table
+
+
+def dialect_of(path: str | Path, given: Dialect | None = None, name: str = "data") -> Dialect | None:
+    """Return the dialect in which :func:`read_file` reads a CSV file; None if it is a file of another kind.
+
+    Args:
+        path: The file.
+        given: Settings that are known already.
+        name: The name of the parameter in error messages.
+    """
+    import pyarrow as pa
+
+    path = _table_file(path, name)
+    if not path.name.endswith(TEXT_FILES):
+        return None
+    try:
+        return recognise(path, given)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        rule = f"must be a readable table ({reason(error)})"
+        raise InputError(name, str(path), rule, "check the file") from None
+
+
+def _table_file(path: str | Path, name: str) -> Path:
+    """Return a path; refuse one that is no file with a table."""
     path = path_of(name, path)
     shown = str(path)
     rule = "must be an existing file or the name of a dataset"
     check(os.path.exists(path), name, shown, rule, "check the path, or see `pointillist methods --datasets`")
     check(path.is_file(), name, shown, "must be a file, not a folder", "give the path of one file")
-    rule = f"must be a file that ends in {', '.join(SUFFIXES)}"
+    kinds = ".csv, .tsv, .txt (also .gz, .bz2, .zst), .parquet, .sav, .dta, .sas7bdat or .xpt"
+    rule = f"must be a file that ends in {kinds}"
     check(path.name.endswith(SUFFIXES), name, shown, rule, "convert the table to one of these")
     try:
-        check(path.stat().st_size > 0, name, shown, "must not be an empty file", "check how it was written")
-        if path.name.endswith(".parquet"):
-            table = read_parquet(path, name, memory_here() if most_bytes is None else most_bytes)
-        else:
-            table = unescape(read_csv(path))
-        longest = max(table.column_names, key=len, default="")
-    except PointillistError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, OverflowError) as error:
+        size = path.stat().st_size
+    except OSError as error:
         raise InputError(name, shown, f"must be a readable table ({reason(error)})", "check the file") from None
-    rule = f"must have column names of at most {MOST_NAME} characters"
-    check(len(longest) <= MOST_NAME, name, fragment(longest), rule, "check the header for a stray quotation mark")
-    return table
+    check(size > 0, name, shown, "must not be an empty file", "check how it was written")
+    return path
 
 
 def write_file(table: pa.Table, path: str | Path) -> None:

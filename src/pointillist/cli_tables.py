@@ -1,0 +1,98 @@
+"""Tables named on the command line: files in any dialect, named datasets, and the schema that belongs to them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from pointillist.data import datasets
+from pointillist.data.dialects import COMPRESSED, PLAIN, Dialect
+from pointillist.data.files import path_of
+from pointillist.data.table import SUFFIXES, dialect_of, read_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "Decimal",
+    "Encoding",
+    "Header",
+    "Separator",
+    "dialect_from",
+    "dialect_text",
+    "is_dataset",
+    "read_table",
+    "schema_beside",
+]
+
+notes = Console(stderr=True, highlight=False, soft_wrap=True)
+
+Separator = Annotated[str | None, typer.Option("--separator", help="Of a CSV file: comma, semicolon, tab, pipe.")]
+Encoding = Annotated[str | None, typer.Option("--encoding", help="Of a CSV file, for example cp1252.")]
+Decimal = Annotated[str | None, typer.Option("--decimal", help='Of a CSV file: "." or ",".')]
+Header = Annotated[
+    bool | None, typer.Option("--header/--no-header", help="Whether a CSV file has names in its top row.")
+]
+
+
+def is_dataset(data: str) -> bool:
+    """Whether a name is that of a dataset: a file comes first, a folder (a release called demo) does not.
+
+    Args:
+        data: What was given on the command line.
+    """
+    return datasets.is_dataset(data) and not Path(data).is_file()
+
+
+def schema_beside(data: str) -> Path:
+    """Return the schema file that belongs to a table.
+
+    Args:
+        data: The file of the table.
+    """
+    name = Path(data).name
+    for ending in sorted(SUFFIXES, key=len, reverse=True):
+        if name.endswith(ending):
+            name = name.removesuffix(ending)
+            break
+    return Path(data).with_name(f"{name}.schema.toml")
+
+
+def read_table(data: str, dialect: Dialect | None = None, name: str = "data") -> pa.Table:
+    """Read a file; say in which dialect, unless it is that of the files that this package writes.
+
+    Args:
+        data: The file.
+        dialect: The settings that were given; the others are recognised.
+        name: The name of the parameter in error messages.
+    """
+    found = dialect_of(data, dialect, name)
+    table = read_file(data, name, dialect=found)
+    if found is not None and found != PLAIN:
+        path = path_of(name, data)
+        packed = [COMPRESSED[path.suffix]] if path.suffix in COMPRESSED else []
+        notes.print(f"read {path.name}: {', '.join([found.describe(), *packed])}", markup=False)
+    return table
+
+
+def dialect_from(text: str | None) -> Dialect:
+    """Return the settings that :func:`dialect_text` wrote; none for None.
+
+    Args:
+        text: The text.
+    """
+    return Dialect() if text is None else Dialect(**json.loads(text))
+
+
+def dialect_text(dialect: Dialect) -> str | None:
+    """Return the settings that were given as a text; None if there are none.
+
+    Args:
+        dialect: The settings.
+    """
+    return json.dumps(asdict(dialect)) if dialect.is_set else None

@@ -1,0 +1,220 @@
+"""Draft columns of dates, times, timestamps and durations, stored as such or written as text."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pointillist.data.columns import Constant, Temporal
+from pointillist.data.drafts.numbers import wide_bounds
+from pointillist.data.drafts.parts import Drafted, first_that_fits
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["draft_times", "draft_written_times"]
+
+DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y%m%d")
+"""Formats of dates, the more common one first where two are possible."""
+CLOCKS = ("%H:%M", "%H:%M:%S")
+NUMERIC_PARTS = r"[0-9]{1,4}[-./][0-9]{1,2}[-./][0-9]{1,4}"
+DATE = re.compile(rf"{NUMERIC_PARTS}|(19|20)[0-9]{{6}}")
+CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?")
+STAMP = re.compile(
+    rf"{NUMERIC_PARTS}[T ][0-9]{{1,2}}:[0-9]{{2}}(:[0-9]{{2}}([.][0-9]+)?)?(Z|[+-][0-9]{{2}}:?[0-9]{{2}})?"
+)
+
+
+def draft_times(name: str, cells: pa.ChunkedArray, dtype: str) -> Drafted:
+    """Draft a column of an Arrow type of dates, times, timestamps or durations.
+
+    Args:
+        name: The name of the column.
+        cells: Its cells.
+        dtype: The name of its type.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    missing, kind = cells.null_count > 0, cells.type
+    if not missing and len(pc.unique(cells)) == 1:
+        note = "The same value in every row: kept as a constant. Check that it is public."
+        return Drafted(Constant(name, _text(cells[0].as_py()), dtype), note)
+    words: dict[str, Any] = {"missing": missing, "dtype": dtype}
+    if pa.types.is_time(kind):
+        words |= {"kind": "time", "step": "second" if pc.any(_has_seconds(cells)).as_py() else ""}
+        note = "Times of the day."
+    elif pa.types.is_duration(kind):
+        words |= {"kind": "duration", **_duration(cells)}
+        note = "Durations between wide round bounds. Check that none can be outside."
+    elif pa.types.is_date(kind):
+        words |= {"kind": "date", "bounds": _years(*_ends(cells))}
+        note = _bounds_note(words["bounds"])
+    else:
+        step = _step(cells)
+        words |= {"kind": "timestamp", "bounds": _years(*_ends(cells)), **_cells(step), "zone": kind.tz or ""}
+        note = f"{_bounds_note(words['bounds'])}\nKept to the {step}."
+    column = first_that_fits(cells, lambda: Temporal(name, **words), lambda: Temporal(name, **{**words, "dtype": ""}))
+    return Drafted(column, note if column is not None else "its dates or times fit no calendar of a schema")
+
+
+def draft_written_times(
+    name: str, cells: pa.ChunkedArray, texts: Sequence[str], gaps: Sequence[str], missing: bool
+) -> Drafted | None:
+    """Draft a column of texts that are all dates, times or timestamps; return None for others.
+
+    Args:
+        name: The name of the column.
+        cells: Its cells.
+        texts: The different texts, without those that mean "missing".
+        gaps: Texts that mean "missing".
+        missing: Whether values are missing.
+    """
+    words: dict[str, Any] = {"missing": missing, "missing_values": tuple(gaps)}
+    if _all(CLOCK, texts):
+        found = _formats(texts, CLOCKS)
+        column = first_that_fits(
+            cells,
+            *(
+                lambda one=one: Temporal(
+                    name, kind="time", format=one, step="second" if one.endswith("S") else "", dtype="string", **words
+                )
+                for one in found
+            ),
+        )
+        return None if column is None else Drafted(column, "Times of the day, written as text.")
+    if _all(DATE, texts):
+        return _written(name, cells, texts, "date", DATES, words)
+    if _all(STAMP, texts):
+        days = DATES[:-1]
+        formats = [f"{day}{mark}{clock}" for day in days for mark in "T " for clock in CLOCKS]
+        return _written(name, cells, texts, "timestamp", formats, words)
+    return None
+
+
+def _written(
+    name: str, cells: pa.ChunkedArray, texts: Sequence[str], kind: str, formats: Sequence[str], words: dict[str, Any]
+) -> Drafted | None:
+    """Draft dates or timestamps in the first format that all of them have."""
+    found = _formats(texts, formats)
+    if not found:
+        return _iso_stamps(name, cells, texts, words) if kind == "timestamp" else None
+    pattern = found[0]
+    moments = [dt.datetime.strptime(text.strip(), pattern) for text in texts]
+    low, high = min(moments), max(moments)
+    words = words | {"kind": kind, "bounds": _years(low, high), "format": pattern, "dtype": "string"}
+    if kind == "timestamp":
+        words |= _cells("second" if pattern.endswith("S") else "minute")
+    column = first_that_fits(cells, lambda: Temporal(name, **words))
+    if column is None:
+        return None
+    notes = [f"Written as {pattern}. {_bounds_note(words['bounds'])}"]
+    if len(found) > 1:
+        notes.append(f"They could also be written as {found[1]}. Check which of the two it is.")
+    return Drafted(column, "\n".join(notes))
+
+
+def _iso_stamps(name: str, cells: pa.ChunkedArray, texts: Sequence[str], words: dict[str, Any]) -> Drafted | None:
+    """Draft timestamps of ISO 8601 with fractions of seconds or time zones."""
+    try:
+        moments = [dt.datetime.fromisoformat(text.strip()) for text in texts]
+    except ValueError:
+        return None
+    zoned = {moment.tzinfo is not None for moment in moments}
+    if len(zoned) > 1:
+        return None
+    zone = "UTC" if zoned.pop() else ""
+    bounds = _years(min(moments), max(moments))
+    step = _coarsest(moments)
+    words = words | {"kind": "timestamp", "bounds": bounds, **_cells(step), "zone": zone}
+    column = first_that_fits(cells, lambda: Temporal(name, **words, dtype="string"), lambda: Temporal(name, **words))
+    note = f"{_bounds_note(bounds)}\nKept to the {step}{', in UTC' if zone else ''}."
+    return None if column is None else Drafted(column, note)
+
+
+def _coarsest(moments: Sequence[dt.datetime]) -> str:
+    """Return the coarsest step below the day that keeps every timestamp."""
+    for part, finer in (("microsecond", "microsecond"), ("second", "second"), ("minute", "minute")):
+        if any(getattr(moment, part) for moment in moments):
+            return finer
+    return "hour"
+
+
+def _all(pattern: re.Pattern[str], texts: Sequence[str]) -> bool:
+    return all(pattern.fullmatch(text.strip()) for text in texts)
+
+
+def _formats(texts: Sequence[str], formats: Sequence[str]) -> list[str]:
+    """Return the formats that all texts have."""
+    left = list(formats)
+    for text in texts:
+        left = [one for one in left if _reads(text.strip(), one)]
+        if not left:
+            break
+    return left
+
+
+def _reads(text: str, pattern: str) -> bool:
+    try:
+        return dt.datetime.strptime(text, pattern).year >= 1000 or "%Y" not in pattern
+    except ValueError:
+        return False
+
+
+def _years(low: Any, high: Any) -> tuple[str, str]:
+    """Return the first day of the first year and the last day of the year that lies three months ahead."""
+    last = high.year + (1 if high.month > 9 and high.year < 9999 else 0)
+    return f"{low.year:04d}-01-01", f"{last:04d}-12-31"
+
+
+def _cells(step: str) -> dict[str, str]:
+    """Return cells of an hour, decoded to multiples of a step; or cells of a day for a step of one."""
+    return {"unit": "day"} if step == "day" else {"unit": "hour", "step": "" if step == "hour" else step}
+
+
+def _ends(cells: pa.ChunkedArray) -> tuple[Any, Any]:
+    """Return the first and the last date."""
+    import pyarrow.compute as pc
+
+    ends = pc.min_max(cells)
+    return ends["min"].as_py(), ends["max"].as_py()
+
+
+def _bounds_note(bounds: tuple[str, str]) -> str:
+    return f"Whole years around the data, {bounds[0]} to {bounds[1]}. Check that no date can be outside."
+
+
+def _text(value: Any) -> str:
+    return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
+
+
+def _has_seconds(cells: pa.ChunkedArray) -> Any:
+    import pyarrow.compute as pc
+
+    return pc.not_equal(pc.second(cells), 0)
+
+
+def _step(cells: pa.ChunkedArray) -> str:
+    """Return the coarsest unit that keeps every timestamp."""
+    import pyarrow.compute as pc
+
+    for unit in ("day", "hour", "minute", "second"):
+        if pc.all(pc.equal(pc.floor_temporal(cells, unit=unit), cells)).as_py():
+            return unit
+    return "microsecond"
+
+
+def _duration(cells: pa.ChunkedArray) -> dict[str, Any]:
+    """Return the coarsest unit that keeps every duration, and round bounds."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    seconds = pc.cast(pc.cast(cells, pa.duration("s"), safe=False), pa.int64()).drop_null().to_numpy()
+    units = (("day", 86400), ("hour", 3600), ("minute", 60))
+    unit, size = next(((name, size) for name, size in units if not (seconds % size).any()), ("second", 1))
+    low, high = wide_bounds(float(seconds.min()) / size, float(seconds.max()) / size)
+    bounds = tuple(str(dt.timedelta(seconds=math.trunc(end * size))) for end in (low, high))
+    return {"unit": unit, "bounds": bounds}
