@@ -11,6 +11,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from pointillist.checks import check
+from pointillist.cli_complete import data_names
 from pointillist.cli_tables import Decimal, Encoding, Header, Separator, is_dataset, read_table, schema_beside
 from pointillist.data import datasets
 from pointillist.data.dialects import Dialect
@@ -52,7 +53,9 @@ SchemaFile = Annotated[Path, typer.Argument(help="A schema in TOML.")]
 
 @schema_app.command("draft")
 def draft(
-    data: Annotated[str, typer.Argument(help="A file with a table, or the name of a dataset.")],
+    data: Annotated[
+        str, typer.Argument(help="A file with a table, or the name of a dataset.", autocompletion=data_names)
+    ],
     out: Annotated[Path | None, typer.Option("--out", help="Default: DATA's name with .schema.toml.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     ignore: Annotated[list[str] | None, typer.Option("--ignore", help="A column to leave out, repeatable.")] = None,
