@@ -220,9 +220,11 @@ def test_commands_use_options_that_exist(page: Path) -> None:
             words = shown.split()[1:]
             command = typer.main.get_command(app)
             # a group: the next word is one of its commands
-            while words and hasattr(command, "commands") and not words[0].startswith("-"):
+            while words and hasattr(command, "commands"):
                 if words[0] not in command.commands and hasattr(command, "default_command"):
                     words.insert(0, command.default_command)
+                if words[0].startswith("-"):
+                    break
                 assert words[0] in command.commands, shown
                 command = command.commands[words.pop(0)]
             known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
