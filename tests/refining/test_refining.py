@@ -19,7 +19,7 @@ from pointillist.errors import RunStopped
 from pointillist.privacy.facts import Facts
 from pointillist.queries.groups import Groups
 from pointillist.queries.measurement import Measurement
-from pointillist.refining import MOST_GROUPS, Refining
+from pointillist.refining import Refining, most_groups
 from pointillist.refining.merging import cuts, merged_line, merged_parts, stand_out
 from pointillist.refining.trees import Tree, even_levels, smoothed_line, smoothed_parts
 from pointillist.release.journal import Journal
@@ -234,8 +234,8 @@ def test_the_stage_costs_its_share_and_the_rest_is_for_the_run() -> None:
     assert sum(one.rho for one in asked) + refining.after(facts).rho <= 0.5
     assert {one.queries.scope for one in asked} == {(0,), (1,)}
     assert [one.queries.size for one in asked if one.queries.scope == (1,)] == [2, 20, 200]
-    assert refining.planned.domain.sizes[:2] == (MOST_GROUPS, MOST_GROUPS)
-    assert refining.planned.domain.sizes[2] == 2
+    assert refining.planned.domain.sizes == (16, 32, 2)
+    assert [most_groups(column) for column in refining.schema.columns[:2]] == [16, 32]
 
 
 def test_groups_keep_what_the_counts_show() -> None:
@@ -252,7 +252,7 @@ def test_groups_keep_what_the_counts_show() -> None:
     schema = refining.merged(exact, facts)
     age = schema.columns[0]
     assert isinstance(age, Merged)
-    assert age.size <= MOST_GROUPS
+    assert age.size <= 16
     assert age.groups.count(age.groups[40]) == 1  # the point mass
     assert age.groups.count(age.groups[120]) == 1  # missing
     source = MergedSource(TableSource(table), schema)
@@ -350,7 +350,7 @@ def test_queries_with_fixed_intervals_need_fixed_bins() -> None:
         prepare(table, **options(workload=product))
     marginal = Workload.of(table.domain, [("age", "sex")])
     job = prepare(table, **options(workload=marginal))
-    assert job.task.workload.domain.sizes == (MOST_GROUPS, MOST_GROUPS, 2)
+    assert job.task.workload.domain.sizes == (16, 32, 2)
 
 
 def test_a_job_with_fine_columns_runs_once() -> None:
@@ -371,5 +371,5 @@ def test_one_value_of_five_thousand_is_no_obstacle() -> None:
     release = synth(Table(schema, (codes, b, b)), **options(epsilon=1.0))
     made = release.table.to_pandas()
     assert (made["b"] == made["c"]).mean() > 0.9
-    assert release.schema.domain.sizes[0] <= MOST_GROUPS
+    assert release.schema.domain.sizes[0] <= 32
     assert set(made["code"]) <= set(values)

@@ -1,5 +1,5 @@
 """Fine columns: a stage before the run that merges their codes from noisy counts."""
 
-from pointillist.refining.stage import MOST_GROUPS, Refining
+from pointillist.refining.stage import Refining, most_groups
 
-__all__ = ["MOST_GROUPS", "Refining"]
+__all__ = ["Refining", "most_groups"]

@@ -38,7 +38,9 @@ def stand_out(counts: np.ndarray, least: float, most: int) -> np.ndarray:
     return np.sort(found[np.argsort(-counts[found], kind="stable")][:most])
 
 
-def cuts(counts: np.ndarray, most: int, least: float, levels: Sequence[np.ndarray] = ()) -> list[int]:
+def cuts(
+    counts: np.ndarray, most: int, least: float, levels: Sequence[np.ndarray] = (), values: np.ndarray | None = None
+) -> list[int]:
     """Where to cut a line of codes into groups, so that codes are close to the middle of their group.
 
     The group is split for which this takes most off the sum of the counts times the distances from the median of the
@@ -50,15 +52,18 @@ def cuts(counts: np.ndarray, most: int, least: float, levels: Sequence[np.ndarra
         least: the smallest count of a group.
         levels: groupings of the codes, the coarsest first: a group is cut at borders of the coarsest of them that has
             any in it.
+        values: an increasing number for each code, by which distances are measured; by default its position.
     """
+    at_code = np.arange(len(counts), dtype=np.float64) if values is None else values
     mass = np.concatenate([[0.0], np.cumsum(counts)])
-    moment = np.concatenate([[0.0], np.cumsum(counts * np.arange(len(counts)))])
+    moment = np.concatenate([[0.0], np.cumsum(counts * at_code)])
 
     def cost(low: np.ndarray, high: np.ndarray) -> np.ndarray:
         middle = np.searchsorted(mass, (mass[low] + mass[high]) / 2, side="right") - 1
         middle = np.clip(middle, low, high - 1)
-        below = middle * (mass[middle] - mass[low]) - (moment[middle] - moment[low])
-        above = (moment[high] - moment[middle]) - middle * (mass[high] - mass[middle])
+        median = at_code[middle]
+        below = median * (mass[middle] - mass[low]) - (moment[middle] - moment[low])
+        above = (moment[high] - moment[middle]) - median * (mass[high] - mass[middle])
         return np.asarray(below + above)
 
     def best(low: int, high: int) -> tuple[float, int]:
@@ -90,7 +95,7 @@ def _borders(low: int, high: int, levels: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def merged_line(
-    counts: np.ndarray, most: int, least: float, levels: Sequence[np.ndarray] = ()
+    counts: np.ndarray, most: int, least: float, levels: Sequence[np.ndarray] = (), values: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The group of each code on a line, and which groups are point masses.
 
@@ -99,10 +104,12 @@ def merged_line(
         most: the largest number of groups.
         least: the smallest count of a group.
         levels: groupings of the codes at whose borders groups are cut, the coarsest first.
+        values: an increasing number for each code, by which distances are measured; by default its position.
     """
     points = stand_out(counts, least, int(POINTS * most)) if not levels else np.zeros(0, np.intp)
     rest = np.setdiff1d(np.arange(len(counts)), points)
-    found = cuts(counts[rest], max(1, most - len(points)), least, [level[rest] for level in levels])
+    inner = None if values is None else values[rest]
+    found = cuts(counts[rest], max(1, most - len(points)), least, [level[rest] for level in levels], inner)
     groups = np.zeros(len(counts), np.intp)
     groups[rest] = np.searchsorted(found, np.arange(len(rest)), side="right")
     groups[points] = len(found) + 1 + np.arange(len(points))
