@@ -14,7 +14,15 @@ from measuring.machine import versions
 
 from pointillist.errors import InputError
 
-NAMES = ("histogram_speed", "histogram_scaling", "solvers", "relaxed_answers", "gem_speed", "best_mixture")
+NAMES = (
+    "histogram_speed",
+    "histogram_scaling",
+    "solvers",
+    "relaxed_answers",
+    "gem_speed",
+    "best_mixture",
+    "real_tables",
+)
 PACKAGES = ("numpy", "scipy", "opendp", "jax", "torch")
 RESULTS = Path(__file__).parent / "results"
 
