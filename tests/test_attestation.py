@@ -273,6 +273,20 @@ def test_signing_adds_two_files_and_touches_nothing(
     assert stat.S_IMODE((plain / "attestation.json").stat().st_mode) == 0o640
 
 
+@pytest.mark.parametrize("change", ["edited", "removed", "added"])
+def test_the_ledgers_of_replaced_releases_are_signed(change: str, plain: Path, keys: tuple[Path, Path]) -> None:
+    path = plain / "replaced.json"
+    if change != "added":
+        path.write_text("[]\n")
+    sign(plain, keys[0])
+    assert failed(verify(plain, keys[1])) == set()
+    if change == "removed":
+        path.unlink()
+    else:
+        path.write_text("[1]\n")
+    assert {"manifest", "signature"} <= failed(verify(plain, keys[1]))
+
+
 def test_a_signature_is_replaced_only_by_force(signed: Path, tmp_path: Path) -> None:
     other = make_keys(tmp_path / "other.pem")
     before = tree(signed)

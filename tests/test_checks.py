@@ -29,7 +29,7 @@ from pointillist.checks import (
     share,
     whole,
 )
-from pointillist.errors import InputError, PointillistError, Shown, is_near, nearest
+from pointillist.errors import InputError, PointillistError, RunStopped, Shown, is_near, nearest, printable
 
 WORDS = ("replace", "add-remove")
 
@@ -198,3 +198,20 @@ def test_a_message_shows_a_part_of_a_long_value_in_one_line() -> None:
     text = str(InputError("x", "y" * 5000, "must be short", "cut it"))
     assert len(text) < 400
     assert "\n" not in str(InputError("x", np.zeros((30, 30)), "must be flat", "flatten it"))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain é 😀 'x'", "plain é 😀 'x'"),
+        ("two\nlines\r\ttab", "two\\nlines\\r\\ttab"),
+        ("\x1b[31mred\x07", "\\x1b[31mred\\x07"),
+        ("\u202eback\u2028\udcff\x00", "\\u202eback\\u2028\\udcff\\x00"),
+        ("\U000e0001", "\\U000e0001"),
+    ],
+)
+def test_messages_hold_nothing_that_a_terminal_would_act_on(text: str, shown: str) -> None:
+    assert printable(text) == shown
+    for error in (PointillistError(text), InputError(text, 1, text, text), RunStopped(text, None)):
+        assert str(error).isprintable()
+        assert shown in str(error)

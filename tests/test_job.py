@@ -34,6 +34,7 @@ from pointillist import (
     prepare,
     synthesize,
 )
+from pointillist import job as job_module
 from pointillist.algorithms import METHODS, Task, get_method
 from pointillist.algorithms.settings import setting
 from pointillist.checks import positive
@@ -140,6 +141,16 @@ def test_a_job_runs_once(charges: list[Entry]) -> None:
         job.run()
     assert str(refused.value) == "this job was run already, and its budget is spent; prepare a new one"
     assert charges == spent
+
+
+def test_a_noisy_number_of_rows_does_not_draw_any_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under add-remove the default is a noisy count, which may be huge for a small budget."""
+    monkeypatch.setattr(job_module, "MOST_DEFAULT_ROWS", 50)
+    chosen = {"method": "mwem", "workload": "marginals:1", "settings": {"rounds": 1}, "delta": 1e-6}
+    release = synthesize(people(), epsilon=1.0, relation="add-remove", insecure_noise_seed=1, **chosen)
+    assert release.description.total > 50
+    assert len(release.table) == 50
+    assert len(synthesize(people(), epsilon=1.0, insecure_noise_seed=1, **chosen).table) == 300
 
 
 def test_a_job_that_stopped_does_not_run_again() -> None:

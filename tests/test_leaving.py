@@ -50,3 +50,9 @@ def test_without_a_signal_nothing_changes() -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split()[:2] == ["True", "after"]
+
+
+def test_there_are_no_core_dumps_of_the_table() -> None:
+    script = SCRIPT.format(name="INT", body="import resource") + "print(resource.getrlimit(resource.RLIMIT_CORE)[0])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=50)
+    assert done.stdout.split() == ["after", "0"]

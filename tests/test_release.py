@@ -36,7 +36,7 @@ from pointillist.queries.counting import exact_counts
 from pointillist.queries.kway import all_kway
 from pointillist.queries.product import Product
 from pointillist.queries.workload import Workload
-from pointillist.release import Release, check_target
+from pointillist.release import Release, check_target, safe
 from pointillist.release import folder as folder_module
 from pointillist.release import place as place_module
 
@@ -261,6 +261,10 @@ def test_a_release_is_replaced_and_its_ledger_kept(
     assert kept["privacy"] == json.loads(json.dumps(old.description.to_dict()))["privacy"]
     new.save(folder, force=True)
     assert len(json.loads((folder / "replaced.json").read_text())) == 2
+    (folder / "replaced.json").write_bytes(b"[{\xff")  # somebody's damage stops no run, and is not lost either
+    new.save(folder, force=True)
+    first, second = json.loads((folder / "replaced.json").read_text())
+    assert (first, second["privacy"]) == ({"unreadable": "[{\ufffd"}, kept["privacy"] | second["privacy"])
 
 
 def test_a_killed_process_leaves_no_release(tmp_path: Path) -> None:
@@ -557,6 +561,16 @@ def test_there_are_releases_of_every_family() -> None:
     models = {Release.load(OLD / name).description.family.get("model", {}).get("kind") for name in NAMES}
     assert models >= {"softmax", "clipped", "generator"}
     assert all(json.loads((OLD / name / "release.json").read_text())["format"] == 1 for name in NAMES)
+
+
+def test_a_large_histogram_of_format_1_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal weights compress a thousandfold: such a file is honest where the domain has that number of cells."""
+    folder = shutil.copytree(OLD / "mwem", tmp_path / "r")
+    domain = Schema.from_dict(json.loads((folder / "release.json").read_text())["schema"]).domain
+    limits = {"model.npz": 8 * domain.cells - 1, "transcript.npz": 10**6}
+    for module in (folder_module, safe):
+        monkeypatch.setattr(module, "claimed_limit", lambda path: limits[path.name])
+    assert Release.load(folder).description.family == {"kind": "histogram"}
 
 
 @pytest.mark.parametrize("name", NAMES)

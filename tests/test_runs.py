@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import zlib
 from pathlib import Path
 from typing import Any
@@ -212,9 +213,10 @@ def test_nothing_but_a_release_is_replaced(town: Table, tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_anything_is_spent(
-    town: Table, tmp_path: Path, charges: list[Entry]
+    town: Table, tmp_path: Path, charges: list[Entry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for out in (tmp_path / ("x" * 300), tmp_path / ("x" * 252), "/"):
+    monkeypatch.chdir(tmp_path)
+    for out in (tmp_path / ("x" * 300), tmp_path / ("x" * 252), "/", ".", "", tmp_path, tmp_path / "\udcff" / "out"):
         with pytest.raises(InputError, match=r"^out must"):
             synthesize(town, out=out, **options("mwem"))
     assert charges == []
@@ -242,6 +244,48 @@ def test_a_run_books_its_budget_before_it_looks(
     resume(tmp_path / "second", town)
     assert len(account.history()) == 2
     assert account.total().epsilon <= before.epsilon
+
+
+def test_a_copy_of_a_journal_spends_nothing_that_the_account_knows_of(
+    town: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, charges: list[Entry]
+) -> None:
+    """A run is killed, its folder copied, and both are resumed: the copy would draw the second half again."""
+    chosen = {name: value for name, value in options("mwem").items() if name != "insecure_noise_seed"}
+    account = Account.create(tmp_path / "account", epsilon=1.5, delta=2e-6)
+    with monkeypatch.context() as patch:
+        crash_at(patch, 6)
+        patch.setattr(Account, "settle", lambda *arguments, **more: None)  # as if it had been killed
+        with pytest.raises(RunStopped):
+            synthesize(town, out=tmp_path / "out", account=account, **chosen)
+    shutil.copytree(tmp_path / "out", tmp_path / "copy")
+    journal = (tmp_path / "copy" / "journal").read_bytes()
+    resume(tmp_path / "out", town)
+    before = account.history()
+    del charges[:]
+    with pytest.raises(InputError, match="journal must have every charge that the account knows of"):
+        resume(tmp_path / "copy", town)
+    assert (charges, account.history(), (tmp_path / "copy" / "journal").read_bytes()) == ([], before, journal)
+
+
+def test_a_run_whose_account_is_gone_or_another_one(
+    town: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, charges: list[Entry]
+) -> None:
+    """It is not resumed without the account; in a new account of the same name, it books its whole budget."""
+    chosen = {name: value for name, value in options("mwem").items() if name != "insecure_noise_seed"}
+    account = Account.create(tmp_path / "account", epsilon=1.5, delta=2e-6)
+    with monkeypatch.context() as patch:
+        crash_at(patch, 6)
+        with pytest.raises(RunStopped):
+            synthesize(town, out=tmp_path / "out", account=account, **chosen)
+    (tmp_path / "account").unlink()
+    del charges[:]
+    with pytest.raises(InputError, match="account must be an existing account file"):
+        resume(tmp_path / "out", town)
+    assert charges == []
+    other = Account.create(tmp_path / "account", epsilon=1.5, delta=2e-6)
+    release = resume(tmp_path / "out", town)
+    (booked,) = other.history()
+    assert booked.spent == release.description.privacy.rho_spent
 
 
 def test_an_account_needs_a_journal_and_real_noise(town: Table, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import decimal
 import math
 import numbers
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from typing import Any
 
 from pointillist.checks import check, one_of
 from pointillist.data.neighbours import Relation
-from pointillist.errors import BudgetError, InputError, PointillistError, Shown
+from pointillist.errors import BudgetError, InputError, PointillistError, Shown, brief, in_short
 from pointillist.privacy.budget import Budget, epsilon_of
 from pointillist.privacy.composition import Booked, Filter, gaussian_epsilon_of, round_up
 from pointillist.privacy.gaussian import LEAST_SCALES
@@ -45,6 +46,13 @@ PATIENCE = 60.0
 
 LONGEST = 200
 """Characters of a run's id, and of its label (which is cut)."""
+
+FRACTION = re.compile(r"[0-9]+(/0*[1-9][0-9]*)?")
+LONGEST_FRACTION, MOST_RHO = 2_000, 10**6
+"""How a rho is written in the file, its most characters, and the largest one: no budget has more."""
+
+SMALLEST_SCALE = 0.5
+"""Above it noise has a bound for Gaussian runs."""
 
 TABLES = (
     """CREATE TABLE account (
@@ -238,7 +246,7 @@ class Account:
             delta: the probability that the loss is larger.
             relation: ``"replace"`` or ``"add-remove"``; a run under another relation is refused.
         """
-        chosen = Relation(one_of("relation", str(relation), [one.value for one in Relation]))
+        chosen = Relation(one_of("relation", relation, [one.value for one in Relation]))
         budget = Budget(_number("epsilon", epsilon), _number("delta", delta), chosen)
         path = _resolved(path)
         _claim(path)
@@ -264,10 +272,11 @@ class Account:
                 raise _damaged(path, str(found[0]))
             try:
                 epsilon, delta, relation = db.execute("SELECT epsilon, delta, relation FROM account").fetchone()
-                budget = Budget(epsilon, delta, Relation(relation))
-                _bookings(db)
-            except (TypeError, ValueError, ZeroDivisionError) as error:
+                budget = Budget(float(epsilon), float(delta), Relation(relation))
+            except (TypeError, ValueError) as error:
                 raise _damaged(path, str(error)) from None
+            _bookings(db, path)
+            _filter(db, path, budget)
         return cls(path, budget)
 
     def reserve(self, run: str, label: str, ledger: Ledger) -> None:
@@ -287,7 +296,7 @@ class Account:
         check(asked.relation is relation, "relation", asked.relation.value, rule, hint)
         rho = Fraction(ledger.limit)
         with _transaction(self.path, write=True) as db:
-            before = _find(db, run)
+            before = _find(db, self.path, run)
             if before is not None:
                 _require_same(before, ledger)
                 if not before.done:
@@ -311,7 +320,7 @@ class Account:
         """
         run, amount = _run_id(run), Fraction(_finite("spent", spent))
         with _transaction(self.path, write=True) as db:
-            found = _find(db, run)
+            found = _find(db, self.path, run)
             if found is None:
                 raise InputError("run", run, "must be booked in the account", "see `pointillist account history`")
             reserved, known = round_up(found.rho), found.spent or Fraction(0)
@@ -324,10 +333,20 @@ class Account:
             values = (str(amount), ended, _now(), run)
             db.execute("UPDATE runs SET spent = ?, done = ?, settled = ? WHERE run = ?", values)
 
+    def spent(self, run: str) -> Fraction:
+        """What a run is known to have spent; 0 if nothing was settled yet, or it is not booked.
+
+        Args:
+            run: the run's id.
+        """
+        with _transaction(self.path) as db:
+            found = _find(db, self.path, _run_id(run))
+        return Fraction(0) if found is None or found.spent is None else found.spent
+
     def total(self) -> Total:
         """All runs together: what they cost, what is left, and the guarantee in words."""
         with _transaction(self.path) as db:
-            bookings, chosen = _bookings(db), _filter(db, self.budget)
+            bookings, chosen = _bookings(db, self.path), _filter(db, self.path, self.budget)
         booked, cap = _booked(bookings), self.budget
         epsilon, composition = booked.epsilon(cap.delta)
         within = chosen is None or chosen.allows(booked)
@@ -350,13 +369,13 @@ class Account:
     def history(self) -> list[Booking]:
         """Every run, in the order of their first reservations."""
         with _transaction(self.path) as db:
-            return _bookings(db)
+            return _bookings(db, self.path)
 
     def _let_in(self, db: sqlite3.Connection, run: str, ledger: Ledger) -> None:
         """Refuse a run for which there is no room. The first run that costs anything decides on the filter."""
         cap, rho, scale = self.budget, Fraction(ledger.limit), ledger.least_scale
-        booked = _booked([one for one in _bookings(db) if one.run != run])
-        chosen = _filter(db, cap) if booked.rho else None
+        booked = _booked([one for one in _bookings(db, self.path) if one.run != run])
+        chosen = _filter(db, self.path, cap) if booked.rho else None
         if chosen is None:
             chosen = Filter.opening(cap.epsilon, cap.delta, booked.plus(rho, scale))
             values = (chosen.zcdp_delta, chosen.gaussian_delta, chosen.least_scale)
@@ -442,7 +461,8 @@ def _resolved(path: str | Path) -> Path:
     try:
         return Path(path).resolve()
     except (OSError, ValueError, TypeError, RuntimeError) as error:
-        raise InputError("account", str(path)[:60], f"must be the path of a file ({error})", "check it") from None
+        shown = str(path)[:60] if isinstance(path, (str, Path)) else brief(path)
+        raise InputError("account", shown, f"must be the path of a file ({in_short(error)})", "check it") from None
 
 
 def _beside(path: Path) -> list[Path]:
@@ -518,6 +538,8 @@ def _connected(path: Path) -> Iterator[sqlite3.Connection]:
             yield db
     except sqlite3.Error as error:
         raise _sentence(path, error) from None
+    except UnicodeError:  # a message of SQLite that quotes the damage
+        raise _damaged(path, "text that is not UTF-8") from None
 
 
 def _require_account(db: sqlite3.Connection, path: Path) -> None:
@@ -548,11 +570,12 @@ def _damaged(path: Path, reason: str) -> InputError:
     return InputError("account", str(path), rule, "restore it from a copy that knows all runs")
 
 
-def _bookings(db: sqlite3.Connection) -> list[Booking]:
-    return [_booking(*row) for row in db.execute(f"SELECT {COLUMNS} FROM runs ORDER BY number")]
+def _bookings(db: sqlite3.Connection, path: Path) -> list[Booking]:
+    return [_booking(path, *row) for row in db.execute(f"SELECT {COLUMNS} FROM runs ORDER BY number")]
 
 
 def _booking(
+    path: Path,
     number: int,
     run: str,
     label: str,
@@ -565,6 +588,14 @@ def _booking(
     reserved: str,
     settled: str | None,
 ) -> Booking:
+    """One row. SQLite keeps values of any type in any column, so that each is checked."""
+    texts = (run, label, reserved, "" if settled is None else settled)
+    figures = (epsilon, delta, 1.0 if least_scale is None else least_scale)
+    booked, known = _fraction(rho), Fraction(0) if spent is None else _fraction(spent)
+    good = all(isinstance(one, str) for one in texts) and all(_is_figure(one) for one in figures)
+    good = good and (least_scale is None or least_scale > SMALLEST_SCALE) and done in (0, 1)
+    if not good or booked is None or known is None or known > booked:
+        raise _damaged(path, f"the row of run {number} does not hold what a run has")
     return Booking(
         number=number,
         run=run,
@@ -573,17 +604,30 @@ def _booking(
         delta=delta,
         accounting="zCDP" if least_scale is None else "Gaussian",
         least_scale=least_scale,
-        rho=Fraction(rho),
-        spent=None if spent is None else Fraction(spent),
+        rho=booked,
+        spent=None if spent is None else known,
         done=bool(done),
         reserved=reserved,
         settled=settled,
     )
 
 
-def _find(db: sqlite3.Connection, run: str) -> Booking | None:
+def _is_figure(value: Any) -> bool:
+    """Whether a value is a finite number above 0."""
+    return isinstance(value, float) and 0 < value < math.inf
+
+
+def _fraction(text: Any) -> Fraction | None:
+    """A fraction as it was written, 0 or more; None for anything else."""
+    if not isinstance(text, str) or len(text) > LONGEST_FRACTION or FRACTION.fullmatch(text) is None:
+        return None
+    found = Fraction(text)
+    return found if found <= MOST_RHO else None
+
+
+def _find(db: sqlite3.Connection, path: Path, run: str) -> Booking | None:
     row = db.execute(f"SELECT {COLUMNS} FROM runs WHERE run = ?", (run,)).fetchone()
-    return None if row is None else _booking(*row)
+    return None if row is None else _booking(path, *row)
 
 
 def _booked(bookings: list[Booking]) -> Booked:
@@ -594,8 +638,14 @@ def _booked(bookings: list[Booking]) -> Booked:
     return total
 
 
-def _filter(db: sqlite3.Connection, cap: Budget) -> Filter | None:
-    """The filter that the first run decided on."""
+def _filter(db: sqlite3.Connection, path: Path, cap: Budget) -> Filter | None:
+    """The filter that the first run decided on. Its two parts of delta are together at most that of the cap."""
     columns = "zcdp_delta, gaussian_delta, least_scale"
     row = db.execute(f"SELECT {columns} FROM account").fetchone()
-    return None if row[0] is None else Filter(cap.epsilon, *row)
+    if row is not None and row == (None, None, None):
+        return None
+    if row is None or not all(isinstance(one, float) and one >= 0 for one in row):
+        raise _damaged(path, "its rule is not made of numbers")
+    if row[2] <= SMALLEST_SCALE or not row[0] + row[1] <= cap.delta * (1 + 1e-12):
+        raise _damaged(path, "its rule is not that of its cap")
+    return Filter(cap.epsilon, *row)

@@ -44,7 +44,7 @@ from pointillist.data.public import PublicTable
 from pointillist.data.schema import Schema
 from pointillist.data.sources import LaterSource
 from pointillist.data.table import Table
-from pointillist.errors import InputError, PointillistError, Shown
+from pointillist.errors import InputError, PointillistError, Shown, printable
 from pointillist.evaluation import report
 from pointillist.evaluation.accuracy import Errors
 from pointillist.evaluation.values import unmerged
@@ -107,7 +107,7 @@ def main() -> None:
 def _refuse(text: str) -> NoReturn:
     """Say why, in one line, and leave; also where nobody can hear it."""
     with contextlib.suppress(OSError, MemoryError):
-        notes.print(f"error: {text}", markup=False)
+        notes.print(printable(f"error: {text}"), markup=False)
     sys.exit(REFUSED)
 
 
@@ -384,7 +384,8 @@ def _show_release(release: Release, folder: Path) -> None:
     about = release.description
     screen.print(release.statement, markup=False, style=None if about.privacy.private else "bold red")
     screen.print(f"method {about.method.name}, {release.workload.describe()}, grouped by {about.method.grouping}")
-    screen.print(f"wrote {folder}: {len(release.table):,} synthetic rows, model, transcript, ledger", markup=False)
+    wrote = f"wrote {folder}: {len(release.table):,} synthetic rows, model, transcript, ledger"
+    screen.print(printable(wrote), markup=False)
 
 
 def _show_errors(lines: list[tuple[str, Errors]]) -> None:

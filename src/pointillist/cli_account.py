@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from pointillist.accounts import Account, Booking
+from pointillist.errors import printable
 from pointillist.privacy.composition import round_up
 
 __all__ = ["account_app"]
@@ -36,7 +37,7 @@ def create(
 ) -> None:
     """Make a new account with a cap on all runs together."""
     account = Account.create(file, epsilon, delta, relation)
-    screen.print(f"wrote {account.path}", markup=False)
+    screen.print(printable(f"wrote {account.path}"), markup=False)
     screen.print(account.total().statement, markup=False)
 
 
@@ -66,7 +67,7 @@ def history(file: File, as_json: AsJson = False) -> None:
         grid = Grid(f"run {one.number}", show_header=True)
         grid.add_column("")
         for name, value in _lines(one):
-            grid.add_row(name, value)
+            grid.add_row(name, printable(value))
         screen.print(grid, markup=False)
     screen.print(f"{len(bookings):,} {'run' if len(bookings) == 1 else 'runs'}")
 

@@ -15,7 +15,7 @@ from pointillist.attestation.keys import PASSWORD
 from pointillist.checks import check
 from pointillist.data import datasets
 from pointillist.data.table import read_file
-from pointillist.errors import InputError
+from pointillist.errors import InputError, printable
 
 __all__ = ["keygen", "sign", "verify"]
 
@@ -37,9 +37,8 @@ def keygen(
     password = _password(password_file)
     private, public = attestation.make_keys(key, password)
     hidden = "with a password" if password else "without a password"
-    screen.print(
-        f"wrote {private} (private, {hidden}: keep it) and {public} (give it to those who verify)", markup=False
-    )
+    wrote = f"wrote {private} (private, {hidden}: keep it) and {public} (give it to those who verify)"
+    screen.print(printable(wrote), markup=False)
 
 
 def sign(
@@ -50,7 +49,7 @@ def sign(
 ) -> None:
     """Sign a release: add a manifest and an attestation of its files and privacy facts."""
     signed = attestation.sign(release, key, _password(password_file), force)
-    screen.print(f"signed {signed.folder} with the key {signed.keyid}", markup=False)
+    screen.print(printable(f"signed {signed.folder} with the key {signed.keyid}"), markup=False)
     if not signed.private:
         screen.print("The release is NOT PRIVATE, and the signature says so.", style="bold red")
 
@@ -88,11 +87,10 @@ def _show(report: attestation.Report, release: Path) -> None:
     if report.private is False:
         screen.print("NOT PRIVATE: this release was made with seeded noise. Do not publish it.", style="bold red")
     if failed:
-        screen.print(
-            f"NOT verified: {failed} of {failed + done} checks of {release} failed", markup=False, style="bold red"
-        )
+        text = f"NOT verified: {failed} of {failed + done} checks of {release} failed"
+        screen.print(printable(text), markup=False, style="bold red")
     else:
-        screen.print(f"verified: all {done} checks that apply to {release} passed", markup=False)
+        screen.print(printable(f"verified: all {done} checks that apply to {release} passed"), markup=False)
 
 
 def _password(file: Path | None) -> bytes | None:

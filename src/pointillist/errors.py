@@ -17,6 +17,7 @@ __all__ = [
     "in_short",
     "is_near",
     "nearest",
+    "printable",
 ]
 
 
@@ -25,7 +26,20 @@ LONGEST = 300
 
 
 class PointillistError(Exception):
-    """Base of every error that this package raises deliberately."""
+    """Base of every error that this package raises deliberately. Its message is one printable line."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(printable(message))
+
+
+def printable(text: str) -> str:
+    """A text on one line, with escapes for letters that a terminal would act on: names of files and columns may hold
+    line breaks, colours or other commands.
+
+    Args:
+        text: any text.
+    """
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 class InputError(PointillistError, ValueError):
@@ -65,7 +79,13 @@ def _repr(value: Any) -> str:
 
 
 class BudgetError(PointillistError):
-    """A charge that would overdraw the privacy budget; the ledger is unchanged."""
+    """A charge, or several together, that would overdraw the privacy budget; the ledger is unchanged.
+
+    Args:
+        asked: the rho of all that was to be charged.
+        left: the rho that is left.
+        label: what it was for.
+    """
 
     def __init__(self, asked: float, left: float, label: str) -> None:
         self.asked = asked

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from pointillist.algorithms import Method, Task, get_method
-from pointillist.checks import at_least, between, check, flag, one_of, present, real, whole
+from pointillist.checks import between, check, flag, one_of, present, real, whole
 from pointillist.data.domain import Domain
 from pointillist.data.neighbours import Relation
 from pointillist.data.public import PublicTable
@@ -110,7 +110,8 @@ def prepare(
     budget = Budget(real("epsilon", epsilon, 1.0), _delta(delta, rows_known), relation)
     seed = between("seed", whole("seed", seed), 0, 2**63 - 1, "use 0")
     if insecure_noise_seed is not None:
-        insecure_noise_seed = at_least("insecure_noise_seed", whole("insecure_noise_seed", insecure_noise_seed), 0)
+        name = "insecure_noise_seed"
+        insecure_noise_seed = between(name, whole(name, insecure_noise_seed), 0, 2**63 - 1, "use 0")
     if rows is not None:
         rows = between("rows", whole("rows", rows), 1, MOST_ROWS, "give for example 1000")
     zcdp, settings = flag("zcdp", zcdp), _named(settings)

@@ -13,6 +13,7 @@ import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,12 @@ from pointillist.data.schema import Schema
 from pointillist.data.sources import LaterSource
 from pointillist.errors import RunStopped, Shown, in_short
 from pointillist.job import Job, SpendingProgress, prepare
+from pointillist.privacy.composition import round_up
 from pointillist.queries.workload import Workload
 from pointillist.release import Place, Release
 from pointillist.release.journal import NAME as JOURNAL
 from pointillist.release.journal import Journal, Record, read_journal, undamaged
-from pointillist.release.recorded import RecordedDoor
+from pointillist.release.recorded import RecordedDoor, charged_in
 from pointillist.reporting import phase
 from pointillist.showing import watched
 
@@ -161,9 +163,11 @@ def resume(
             place.finish()
             return Release.load(place.target)
         with undamaged(path):
-            spec = read_journal(path)[0][0].data
+            begun, _ = read_journal(path)
+            spec = begun[0].data
             job = _job_of(spec, table, public, method)
             booking = Booked(spec["run"], None if spec["account"] is None else Account.open(spec["account"]))
+            booking.require_newest(path, charged_in(begun))
         booking.reserve(job)
         journal, records = Journal.reopen(place.work)
         opened.callback(journal.close)
@@ -190,6 +194,14 @@ class Booked:
         if self.account is not None:
             label = f"{job.method.name}, {job.task.workload.describe()}"
             self.account.reserve(self.run, label, job.curator.ledger)
+
+    def require_newest(self, journal: Path, charged: Fraction) -> None:
+        """Refuse a journal that has less than the account knows to be spent: it is a copy from before, and what is
+        missing in it would be drawn, and spent, a second time."""
+        known = Fraction(0) if self.account is None else self.account.spent(self.run)
+        rule = "must have every charge that the account knows of (this is an older copy of it)"
+        hint = "resume the run in its own folder, not in a copy"
+        check(Fraction(round_up(charged)) >= known, "journal", str(journal), rule, hint)
 
     def settle(self, job: Job, done: bool) -> None:
         """Note what was spent; if that fails, the whole budget stays booked, which is safe."""

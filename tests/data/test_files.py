@@ -20,6 +20,7 @@ from pointillist.data.draft import draft_schema
 from pointillist.data.files import private_mode, write_text
 from pointillist.data.messages import MOST_SHOWN, fragment, reason
 from pointillist.data.parquet import promised_bytes
+from pointillist.data.parquet_footer import Chunk, chunks_of
 from pointillist.data.schema import Categorical, Numeric, Schema
 from pointillist.data.table import Table, read_file, write_file
 from pointillist.errors import InputError, PointillistError
@@ -412,3 +413,51 @@ def test_unreadable_files(tmp_path: Path) -> None:
     os.truncate(tmp_path / "s.toml", 100_000_001)
     with pytest.raises(InputError, match="must be a file of at most 100,000,000 bytes"):
         Schema.load(tmp_path / "s.toml")
+
+
+def test_the_footer_says_what_the_library_reads(tmp_path: Path) -> None:
+    """For all types and several groups of rows, against the library's own reader of footers."""
+    columns = {
+        "small": pa.array([1, 2, None], pa.int8()),
+        "text": pa.array(["a", "", "é"]),
+        "fixed": pa.array([b"ab", b"cd", None], pa.binary(2)),
+        "flag": pa.array([True, False, None]),
+        "nested": pa.array([[["x"], []], None, [["y", "z"]]], pa.list_(pa.list_(pa.string()))),
+        "parts": pa.array([{"p": 1, "q": [1.5]}, None, {"p": 2, "q": []}]),
+        "pairs": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int64())),
+        "number": pa.array([1.5, 2.5, 3.5]),
+    }
+    path = tmp_path / "t.parquet"
+    deltas = {"text": "DELTA_BYTE_ARRAY"}
+    table = pa.table(columns)
+    parquet.write_table(table, path, row_group_size=2, use_dictionary=False, column_encoding=deltas)
+    metadata = parquet.ParquetFile(path).metadata
+    wanted = []
+    for group in range(metadata.num_row_groups):
+        for n in range(metadata.num_columns):
+            chunk, kind = metadata.row_group(group).column(n), metadata.schema.column(n)
+            cells = max(chunk.num_values, metadata.row_group(group).num_rows)
+            repeated, deltas_too = kind.max_repetition_level > 0, "DELTA_BYTE_ARRAY" in chunk.encodings
+            size = chunk.total_uncompressed_size
+            wanted.append(Chunk(chunk.physical_type, max(0, kind.length), repeated, deltas_too, cells, size))
+    assert chunks_of(path) == wanted
+    assert {chunk.repeated for chunk in wanted} == {chunk.deltas for chunk in wanted} == {True, False}
+
+
+def test_no_damage_of_a_footer_ends_the_process(tmp_path: Path) -> None:
+    """Every bit of a footer: for some of them the library's own reader of footers aborts."""
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"a": pa.array([1, None, 2], pa.int16())}), path, write_statistics=False)
+    good = path.read_bytes()
+    size = int.from_bytes(good[-8:-4], "little")
+    refused = []
+    for bit in range(8 * (len(good) - 8 - size), 8 * (len(good) - 8)):
+        damaged = bytearray(good)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        try:
+            read_file(path)
+        except InputError as error:
+            refused.append(error.rule)
+    assert len(refused) > size
+    assert all(rule.startswith(("must be a readable table", "must take at most")) for rule in refused)

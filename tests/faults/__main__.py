@@ -24,10 +24,12 @@ def main() -> int:
     parser.add_argument("seed", type=int)
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--record", action="store_true", help="keep the figures, and write them into docs/faults.md")
+    parser.add_argument("--kind", action="append", help="fuzz only this kind; repeatable")
     chosen = parser.parse_args()
+    more = {"kinds": chosen.kind} if chosen.kind else {}
     with Lab() as lab:
         say = lambda text: print(text, file=sys.stderr, flush=True)  # noqa: E731
-        CAMPAIGNS[chosen.campaign](lab, chosen.number, chosen.seed, chosen.first, say)
+        CAMPAIGNS[chosen.campaign](lab, chosen.number, chosen.seed, chosen.first, say, **more)
     for name, count in rows_of(chosen.campaign, lab.figures):
         print(f"{count:>9,}  {name}")
     for text in lab.figures.violations:

@@ -17,6 +17,7 @@ from typing import Any
 from tests.faults import fuzzing
 from tests.faults.cases import Case, Lab, case_of
 from tests.faults.configs import CONFIGS
+from tests.faults.fuzzed_books import make_books
 from tests.faults.injecting import ERRORS
 from tests.faults.processes import Process
 
@@ -28,7 +29,7 @@ LATEST = 0.5
 DISK = 2 << 20
 """Bytes of a small disk."""
 NOBODY = 65534
-BATCH = 100
+BATCH = 400
 """Fuzzed inputs in one process."""
 MEMORY = 4 << 30
 HOUR = 3600.0
@@ -264,28 +265,50 @@ def _visitor(lab: Lab, chance: random.Random, name: str) -> None:
 
 
 def fuzz(lab: Lab, wanted: int, seed: int, first: int = 0, say: Say = _quiet, kinds: Sequence[str] = ()) -> None:
-    """Fuzz, in turn, all kinds (or some ``kinds``) of :mod:`tests.faults.fuzzing`; ``wanted`` cases of each."""
-    folder = _fuzzed(lab)
+    """Fuzz all kinds (or some ``kinds``) of :mod:`tests.faults.fuzzing`: ``wanted`` cases of each, or a multiple of it
+    where they are quick. A batch runs in a process of its own, as many at a time as there are cores."""
+    started: list[tuple[str, int, int, Path, Process]] = []
+    for start in range(first, first + wanted, BATCH):
+        count = min(BATCH, first + wanted - start)
+        for kind in kinds or fuzzing.KINDS:
+            weight = fuzzing.WEIGHTS.get(kind, 1)
+            for one in range(weight * start, weight * (start + count), BATCH):
+                size = min(BATCH, weight * (start + count) - one)
+                if len(started) >= (os.cpu_count() or 1):
+                    _ended(lab, seed, *started.pop(0))
+                started.append((kind, one, size, *_start_batch(lab, [kind, seed, one, size])))
+        say(f"{start - first + count} inputs of each kind, {len(lab.figures.violations)} violations")
+    while started:
+        _ended(lab, seed, *started.pop(0))
+
+
+def _start_batch(lab: Lab, batch: list[Any]) -> tuple[Path, Process]:
+    """A process with its own copy of what is damaged, and without privileges where there are any."""
+    if lab.fuzzed is None:
+        lab.fuzzed = _fuzzed(lab)
+    folder = lab.new("batch")
+    shutil.copytree(lab.fuzzed, folder, dirs_exist_ok=True)
     fault: dict[str, Any] = {"limits": {"RLIMIT_AS": MEMORY, "RLIMIT_FSIZE": MEMORY}}
     if os.getuid() == 0:
         fault["uid"] = NOBODY
         subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", str(folder)], check=True)
-    for start in range(first, first + wanted, BATCH):
-        count = min(BATCH, first + wanted - start)
-        for kind in kinds or fuzzing.KINDS:
-            ended = lab.server.start([], folder, folder, fault, fuzz=[kind, seed, start, count]).end(HOUR)
-            for line in ended.out.splitlines():
-                text = json.loads(line)
-                lab.figures.found("hangs" if "Hang" in text else "tracebacks", text)
-            if ended.code != 0:
-                lab.figures.found("crashes", f"fuzz {kind} {seed} {start}: code {ended.code}: {ended.err[-500:]}")
-            lab.figures.counts["fuzzed inputs"] += count
-            lab.figures.counts[f"fuzzed inputs: {kind}"] += count
-        say(f"{start - first + count} inputs of each kind, {len(lab.figures.violations)} violations")
+    return folder, lab.server.start([], folder, folder, fault, fuzz=batch)
+
+
+def _ended(lab: Lab, seed: int, kind: str, start: int, count: int, folder: Path, process: Process) -> None:
+    ended = process.end(HOUR)
+    shutil.rmtree(folder)
+    for line in ended.out.splitlines():
+        text = json.loads(line)
+        lab.figures.found("hangs" if "Hang" in text else "tracebacks", text)
+    if ended.code != 0:
+        lab.figures.found("crashes", f"fuzz {kind} {seed} {start}: code {ended.code}: {ended.err[-500:]}")
+    lab.figures.counts["fuzzed inputs"] += count
+    lab.figures.counts[f"fuzzed inputs: {kind}"] += count
 
 
 def _fuzzed(lab: Lab) -> Path:
-    """A folder with data, a release and the same run, interrupted in the middle."""
+    """A folder with data, a release, the same run interrupted in the middle, an account and a signed release."""
     folder = lab.new("fuzz")
     with case_of(lab, fuzzing.SEEDED, "fuzz") as case:
         case.step({"at": case.reference.operations // 2, "do": "KILL"})
@@ -293,6 +316,7 @@ def _fuzzed(lab: Lab) -> Path:
         shutil.copytree(case.out, folder / "interrupted")
         shutil.copytree(case.reference.folder, folder / "release")
         fuzzing.SEEDED.write_data(folder)
+    make_books(folder)
     return folder
 
 

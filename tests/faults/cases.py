@@ -77,11 +77,12 @@ class Reference:
 
 
 class Lab:
-    """A folder in memory, the server, and one reference per configuration."""
+    """A folder in memory, the server, one reference per configuration, and what is damaged by fuzzing."""
 
     def __init__(self, figures: Figures | None = None) -> None:
         self.figures = Figures() if figures is None else figures
         self._references: dict[Config, Reference] = {}
+        self.fuzzed: Path | None = None
         self._cases = 0
 
     def __enter__(self) -> Lab:

@@ -1,4 +1,5 @@
-"""Fuzzing, from a seed and bounded: damaged releases and journals, options of the command line, arguments in Python.
+"""Fuzzing, from a seed and bounded: damaged releases and journals, options of the command line, arguments in Python;
+tables and schemas (:mod:`tests.faults.fuzzed_tables`); accounts and signatures (:mod:`tests.faults.fuzzed_books`).
 
 Whatever is given, the answer is a result or one :class:`~pointillist.PointillistError` (on the command line a sentence
 and exit code 2); never another exception, and never a hang. A batch runs in a process of its own, without privileges.
@@ -10,32 +11,34 @@ import contextlib
 import encodings.cp437  # noqa: F401  what is imported late: a process without privileges may not find it
 import html.parser  # noqa: F401
 import http.client  # noqa: F401
-import io
 import json
 import os
 import random
 import shutil
 import signal
-import sys
 import traceback
 import zlib
 from collections.abc import Callable, Iterator
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
 from tests.faults.configs import Config
+from tests.faults.damage import NONSENSE, WORDS, Wrong, command, edit, flip, to_json
+from tests.faults.fuzzed_books import accounts, signatures
+from tests.faults.fuzzed_tables import csv_files, parquet_files, schemas
 
 from pointillist import InputError, PointillistError, Release, Schema, Table, Workload, cli, prepare, resume, synthesize
 from pointillist.release.journal import HEAD
 
-__all__ = ["KINDS", "SEEDED", "batch"]
+__all__ = ["KINDS", "SEEDED", "WEIGHTS", "batch"]
 
 SECONDS = 30
 """A case that takes longer hangs."""
+
+LONGEST = 1500
+"""Letters of a message, at most."""
 
 SEEDED = Config(rounds=6)
 """The run whose release and journal are damaged."""
@@ -46,10 +49,6 @@ Case = Callable[[random.Random, Path], None]
 
 class Hang(BaseException):
     """A case took too long."""
-
-
-class Wrong(Exception):
-    """A case gave an answer that it must not give."""
 
 
 def batch(kind: str, seed: int, numbers: range, folder: Path) -> Iterator[str]:
@@ -69,8 +68,8 @@ def batch(kind: str, seed: int, numbers: range, folder: Path) -> Iterator[str]:
         try:
             KINDS[kind](chance, folder)
         except PointillistError as error:
-            if "\n" in str(error):
-                yield f"fuzz {kind} {seed} {number}: more than one line: {str(error)[:300]!r}"
+            if not str(error).isprintable() or len(str(error)) > LONGEST:
+                yield f"fuzz {kind} {seed} {number}: not one short, printable line: {str(error)[:1500]!r}"
         except (Exception, Hang):
             yield f"fuzz {kind} {seed} {number}: {traceback.format_exc()[-1500:]}"
         finally:
@@ -81,74 +80,11 @@ def _hang(number: int, frame: FrameType | None) -> None:
     raise Hang
 
 
-# --- values
-
-NONSENSE: tuple[Any, ...] = (
-    None, True, False, 0, -1, 1, 3, 5, 10**30, 1e5, 0.5, -0.0, 1e-300, 1e308, float("nan"), float("inf"),
-    float("-inf"), "", "x", "1", "0.5", "nan", "marginals:2", "marginals:0", "marginals:99", "marginals:x",
-    "mwem", "query", "é\u202e", "a" * 5000, "\udcff", "\0", "two\nlines", b"1", b"", [], [1], ["a"], (), (1, 2),
-    {}, {"rounds": 3}, {"rounds": "x"}, {1: 2}, {"rounds": -1}, {"rounds": 1e300}, {"rounds": None},
-    {"eta": "nan"}, {"alpha": 2}, {"output": 7}, {"past": "maybe"}, set(), np.float64(500), np.float32(0.5),
-    np.int64(3), np.int8(-3), np.bool_(True), np.array([1, 2]), np.array(3), np.array("x"),
-    np.datetime64("2020-01-01"), Fraction(1, 3), Decimal("0.5"), Decimal("NaN"), 1j, object(), int, len,
-    Ellipsis, Path("x"), range(3), iter([]), NotImplemented, memoryview(b"x"), slice(1), lambda: 1,
-)  # fmt: skip
-"""Values of all kinds for arguments in Python."""
-
-WORDS = (
-    "", " ", "-", "--", "-1", "0", "1", "2", "0.5", "1e3", "1e400", "1e-400", "nan", "inf", "-inf",
-    "99999999999999999999", "0x10", "1_000", "\u0661\u0662", "True", "None", "null", "x", "x" * 300, "x" * 5000,
-    "\u202e", "\udcff", "\t", "a\nb", "'", '"', ";", "$(x)", "{}", "[1]", "%s", "*", "?", "/", ".", "..", "~",
-    "/dev/null", "/dev/zero", "/proc/self/mem", "/nowhere/x", "people.csv", "people.schema.toml", "release",
-    "release/release.json", "interrupted", "replace", "add-remove", "add_remove", "query", "marginal",
-    "marginals:2", "marginals:", "marginals:0", "marginals:3:2:1", "marginals:9", "marginals:2:-1",
-    "marginals:99999999999999999999", "mwem", "MWEM", "dualquery", "=", "=1", "rounds=", "rounds=0",
-    "rounds=-1", "rounds=1e300", "rounds=nan", "rounds=2", "rounds=99999999", "eta=inf", "eta=-1", "eta=nan",
-    "eta=1e308", "alpha=0", "alpha=2", "past=maybe", "output=first", "repeat=1", "nonsense=1", "--force",
-    "--json", "--help",
-)  # fmt: skip
-"""Values of all kinds for options."""
-
 UNUSABLE = ("/nowhere/x", "/", "x" * 300, "/dev/null", "release/release.json", "people.csv", ".", "release", "..")
 """Places for a release that are refused: the demo takes long."""
 
 
 # --- damaged files
-
-
-def _flip(content: bytes, chance: random.Random) -> bytes:
-    """Damage as disks and copies make it: changed bytes, zeros, a missing or a foreign end."""
-    damaged = bytearray(content)
-    kind = chance.choice(["flip", "flip", "flip", "cut", "zeros", "tail"])
-    at = chance.randrange(len(damaged))
-    if kind == "flip":
-        for _ in range(chance.choice([1, 1, 2, 8])):
-            damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
-    elif kind == "cut":
-        del damaged[at:]
-    elif kind == "zeros":
-        damaged[at : at + 512] = bytes(len(damaged[at : at + 512]))
-    else:
-        damaged += chance.randbytes(chance.randint(1, 600))
-    return bytes(damaged)
-
-
-def _edit(value: Any, chance: random.Random) -> Any:
-    """Plain data with one entry replaced by nonsense, taken out or added."""
-    if isinstance(value, (dict, list)) and value and chance.random() < 0.85:
-        keys = list(value) if isinstance(value, dict) else range(len(value))
-        key = chance.choice(keys)
-        changed = value.copy()
-        if chance.random() < 0.15:
-            del changed[key]
-        else:
-            changed[key] = _edit(value[key], chance)
-        if isinstance(changed, dict) and chance.random() < 0.05:
-            changed["more"] = 1
-        return changed
-    plain = [one for one in NONSENSE if isinstance(one, (type(None), bool, int, float, str, list, dict))]
-    near = [value + 1, -value, value * 1.5] if isinstance(value, (int, float)) and not isinstance(value, bool) else []
-    return chance.choice(plain + near * 10)
 
 
 def _arrays(path: Path, chance: random.Random) -> None:
@@ -182,12 +118,12 @@ def _release(chance: random.Random, folder: Path) -> None:
         path = copy / name
         kind = chance.random()
         if name == "release.json" and kind < 0.7:
-            path.write_text(json.dumps(_edit(json.loads(path.read_text()), chance)), encoding="utf-8")
+            path.write_text(to_json(edit(json.loads(path.read_text()), chance)), encoding="utf-8")
         elif name.endswith(".npz") and kind < 0.5:
             with np.errstate(all="ignore"):
                 _arrays(path, chance)
         else:
-            path.write_bytes(_flip(path.read_bytes(), chance))
+            path.write_bytes(flip(path.read_bytes(), chance))
         Release.load(copy)
     finally:
         shutil.rmtree(copy)
@@ -202,7 +138,7 @@ def _journal(chance: random.Random, folder: Path) -> None:
     try:
         content = path.read_bytes()
         edited = chance.random() < 0.3
-        path.write_bytes(_edited(content, chance) if edited else _flip(content, chance))
+        path.write_bytes(_edited(content, chance) if edited else flip(content, chance))
         kept = path.read_bytes()
         try:
             release = resume(copy, Table.read(folder / "people.csv", Schema.load(folder / "people.schema.toml")))
@@ -227,7 +163,7 @@ def _same(first: Release, second: Release) -> bool:
 def _edited(content: bytes, chance: random.Random) -> bytes:
     """A journal with one record edited, and the right checksum."""
     found = chance.choice(list(HEAD.finditer(content)))
-    line = json.dumps(_edit(json.loads(found[2]), chance)).encode()
+    line = to_json(edit(json.loads(found[2]), chance)).encode()
     return content[: found.start()] + b"%08x %s" % (zlib.crc32(line), line) + content[found.end(2) :]
 
 
@@ -262,26 +198,13 @@ def _options(chance: random.Random, folder: Path) -> None:
         else:
             arguments.insert(chance.randrange(1, len(arguments) + 1), chance.choice(words))
     before = sorted(os.listdir(folder))
-    code, err = _command(arguments)
+    code, err = command(arguments)
     if code not in (0, 2) or "Traceback" in err:
         raise Wrong(f"{arguments}: exit code {code}: {err[-800:]}")
     if code == 2 and sorted(os.listdir(folder)) != before:
         raise Wrong(f"{arguments}: refused, and yet it wrote something: {sorted(os.listdir(folder))}")
     for path in set(os.listdir(folder)) - set(before):
         shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
-
-
-def _command(arguments: list[str]) -> tuple[Any, str]:
-    """The exit code of a command in this process, and what it wrote to stderr."""
-    out, err = io.StringIO(), io.StringIO()
-    sys.argv = ["pointillist", *arguments]
-    code: Any = 0
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = end.code or 0
-    return code, err.getvalue()
 
 
 PARAMETERS = (
@@ -318,5 +241,13 @@ KINDS: dict[str, Case] = {
     "journals": _journal,
     "options": _options,
     "arguments": _arguments,
+    "CSV files": csv_files,
+    "Parquet files": parquet_files,
+    "schemas": schemas,
+    "accounts": accounts,
+    "signatures": signatures,
 }
 """What is fuzzed, by its name."""
+
+WEIGHTS = {"CSV files": 20, "Parquet files": 15, "schemas": 40}
+"""How often a kind is run for each case of the others, where it is quick."""

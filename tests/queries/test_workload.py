@@ -181,7 +181,7 @@ FORM = "must have the form marginals:K[:COUNT[:SEED]] with whole numbers"
         ),
         (
             "marginals:" + 5000 * "9",
-            f"workload {FORM}, got 'marginals:{289 * '9'}...; write for example marginals:3.",
+            f"workload {FORM}, got {repr('marginals:' + 5000 * '9')[:300]}...; write for example marginals:3.",
         ),
         ("marginals:0", "workload: K must be in 1 .. 4, the number of attributes, got 0; use a smaller K."),
         ("marginals:9", "workload: K must be in 1 .. 4, the number of attributes, got 9; use a smaller K."),

@@ -70,6 +70,10 @@ class Folder:
                 require(len(found) <= MOST_MEMBERS, f"the folder holds more than {MOST_MEMBERS:,} files")
         return sorted(found)
 
+    def content(self) -> tuple[str, ...]:
+        """The files that make up the release and are signed: all that it must have, and the optional ones it has."""
+        return (*RELEASE_FILES, *(name for name in OPTIONAL_FILES if self.has(name)))
+
     def has(self, name: str) -> bool:
         """Whether there is anything called ``name``, be it a file or not."""
         return os.path.lexists(self.path / name)

@@ -14,7 +14,7 @@ from pointillist.attestation.envelope import (
     subjects_of,
 )
 from pointillist.attestation.evidence import Evidence
-from pointillist.attestation.files import ATTESTATION, MANIFEST, RELEASE_FILES, Folder
+from pointillist.attestation.files import ATTESTATION, MANIFEST, Folder
 from pointillist.attestation.keys import keyid_of, private_key, raw_key
 from pointillist.attestation.verifying import verify
 from pointillist.checks import check
@@ -58,8 +58,8 @@ def sign(folder: str | Path, key: str | Path, password: bytes | None = None, for
         if one.status == "failed" and one.name not in ABOUT_SIGNING:
             rule = f"must pass its checks to be signed ({one.name}: {one.reason})"
             raise InputError("release", str(folder), rule, "run `pointillist verify` on it")
-    place.write(MANIFEST, manifest_of(digests_of(place, RELEASE_FILES)))
+    place.write(MANIFEST, manifest_of(digests_of(place, place.content())))
     about = Evidence(place).about
-    statement = statement_of(subjects_of(place, RELEASE_FILES), predicate_of(about))
+    statement = statement_of(subjects_of(place, place.content()), predicate_of(about))
     place.write(ATTESTATION, sealed(statement, loaded))
     return Signed(place.path, keyid_of(raw_key(loaded.public_key())), about.privacy.private)

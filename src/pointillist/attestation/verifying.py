@@ -105,7 +105,7 @@ def _signed(evidence: Evidence, key: str | Path | None) -> Plan:
             raise Skipped("the release is not signed")
         require_cryptography()
         statement, signer = opened(folder.read(ATTESTATION, MOST_SIGNED_JSON), given)
-        check_subjects(statement, subjects_of(folder, RELEASE_FILES))
+        check_subjects(statement, subjects_of(folder, folder.content()))
         check_predicate(statement, evidence.about)
         who = "" if given else "; to know who signed, give the signer's key with --public-key"
         return f"files and privacy facts are as signed by the key {signer}{who}"
@@ -195,7 +195,7 @@ def _check_manifest(folder: Folder) -> str:
     if not folder.has(MANIFEST):
         raise Skipped("there is no manifest")
     written = folder.read(MANIFEST, MOST_SIGNED_JSON)
-    digests = digests_of(folder, RELEASE_FILES)
+    digests = digests_of(folder, folder.content())
     if written != manifest_of(digests):
         text = written.decode("utf-8", "replace")
         changed = [name for name, found in digests.items() if found["sha256"] not in text]

@@ -15,10 +15,10 @@ from pointillist.auditing.bounds import best_event, epsilon_by_account, judge
 from pointillist.auditing.parts import MEASUREMENT, SELECTION, WHOLE, Case
 from pointillist.auditing.runs import Batch, Laboratory, NoiseOf, cores, repeated
 from pointillist.auditing.tables import LEAST_ROWS, designs
-from pointillist.checks import at_least, between, check, one_of, positive, share, whole
+from pointillist.checks import at_least, between, check, one_of, real, share, whole
 from pointillist.data.neighbours import Relation
 from pointillist.data.schema import Schema
-from pointillist.errors import InputError
+from pointillist.errors import InputError, brief
 from pointillist.privacy.ledger import Ledger
 
 __all__ = ["Audit", "Finding", "audit"]
@@ -28,6 +28,7 @@ AuditProgress = Callable[[str, int, int], None]
 
 ROWS = 1_000
 LEAST_RUNS, MOST_RUNS, MOST_ROWS = 50, 10_000_000, 10_000_000
+MOST_SECONDS = 1e7
 PILOT, MOST_PILOT = 0.2, 2_000
 """The share of the runs that choose an event, and their largest number; the others judge it."""
 SHARES = {MEASUREMENT: 2, SELECTION: 1, WHOLE: 3}
@@ -201,12 +202,14 @@ def audit(
         noise_of: the noise of the run with a number, for tests of the audit itself; by default the job's own.
     """
     began = time.perf_counter()
+    hint = "load it with Schema.load(...)"
+    check(isinstance(schema, Schema), "schema", brief(schema), "must be a Schema", hint)
     options = {"epsilon": epsilon, "delta": delta, "relation": relation, "workload": workload, "group": group}
-    case = _case(schema, rows, method, options | {"settings": settings or {}})
+    case = _case(schema, rows, method, options | {"settings": {} if settings is None else settings})
     if runs is not None:
         runs = between("runs", whole("runs", runs), LEAST_RUNS, MOST_RUNS, "give for example 10000")
-    positive("seconds", seconds, 60)
-    share("confidence", confidence, 0.999)
+    seconds = between("seconds", real("seconds", seconds, 60), 1e-3, MOST_SECONDS, "give for example 60")
+    confidence = share("confidence", real("confidence", confidence, 0.999), 0.999)
     processes = at_least("processes", whole("processes", cores() if processes is None else processes), 1)
     pairs = designs(schema, case.relation, rows)
     first = Laboratory(case, pairs[0], noise_of)
@@ -231,7 +234,7 @@ def _case(schema: Schema, rows: int, method: str, options: dict[str, Any]) -> Ca
     if get_method(method).public is Public.NEEDED:
         rule = "must be a method that needs no public table for an audit"
         raise InputError("method", method, rule, "audit mwem, pep, gem or auto, whose steps are the same")
-    relation = Relation(one_of("relation", str(options["relation"]), [one.value for one in Relation]))
+    relation = Relation(one_of("relation", options["relation"], [one.value for one in Relation]))
     delta = 1 / rows**2 if options["delta"] is None else options["delta"]
     return Case(schema, rows, options | {"delta": delta, "relation": relation, "method": method})
 

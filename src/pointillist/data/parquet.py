@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pointillist.checks import check
+from pointillist.data.parquet_footer import Chunk, chunks_of
 from pointillist.errors import Shown
 
 if TYPE_CHECKING:
@@ -45,31 +46,15 @@ def promised_bytes(path: Path) -> int:
     Args:
         path: The file.
     """
-    from pyarrow import parquet
-
-    with parquet.ParquetFile(path) as file:
-        return _promise(file.metadata)
+    return sum(map(_promise_of, chunks_of(path)))
 
 
-def _promise(metadata: Any) -> int:
-    total = 0
-    for group in range(metadata.num_row_groups):
-        rows = metadata.row_group(group)
-        for n in range(metadata.num_columns):
-            total += _promise_of_chunk(rows.column(n), metadata.schema.column(n), rows.num_rows)
-    return total
-
-
-def _promise_of_chunk(chunk: Any, kind: Any, rows: int) -> int:
-    cells = max(chunk.num_values, rows)
-    if min(chunk.num_values, rows, chunk.total_uncompressed_size) < 0:
-        raise ValueError("a negative size in the footer")
-    if chunk.physical_type == "FIXED_LEN_BYTE_ARRAY":
-        return int(cells * kind.length)
-    shared = chunk.physical_type == "BYTE_ARRAY" and kind.max_repetition_level == 0
-    if chunk.physical_type != "BYTE_ARRAY" or (shared and "DELTA_BYTE_ARRAY" not in chunk.encodings):
-        return int(cells * WIDTHS[chunk.physical_type] + chunk.total_uncompressed_size)
-    return int(cells * chunk.total_uncompressed_size)  # each cell may repeat all others
+def _promise_of(chunk: Chunk) -> int:
+    if chunk.kind == "FIXED_LEN_BYTE_ARRAY":
+        return chunk.cells * chunk.length
+    if chunk.kind != "BYTE_ARRAY" or not (chunk.repeated or chunk.deltas):
+        return chunk.cells * WIDTHS[chunk.kind] + chunk.size
+    return chunk.cells * chunk.size  # each cell may repeat all others
 
 
 def read_parquet(path: Path, name: str, most_bytes: int) -> pa.Table:
@@ -83,8 +68,8 @@ def read_parquet(path: Path, name: str, most_bytes: int) -> pa.Table:
     import pyarrow as pa
     from pyarrow import parquet
 
+    _check_size(name, path, promised_bytes(path), most_bytes)
     with parquet.ParquetFile(path) as file:
-        _check_size(name, path, _promise(file.metadata), most_bytes)
         kinds = file.schema_arrow
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     texts = [field.name for field in kinds if any(test(field.type) for test in tests)]

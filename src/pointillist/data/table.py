@@ -24,7 +24,7 @@ from pointillist.data.parquet import memory_here, read_parquet
 from pointillist.data.schema import Identifier, Schema, check_different, code_dtype
 from pointillist.data.statistics_files import STATISTICS_FILES, read_statistics
 from pointillist.data.texts import different, encode, plain
-from pointillist.errors import InputError, PointillistError, Shown
+from pointillist.errors import InputError, PointillistError, Shown, brief
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,6 +113,8 @@ class Table:
             schema: The columns to encode. The table must not have others, except those in ``schema.ignore``.
                 Constants and identifiers may be absent. Cells of ignored columns and of identifiers are not read.
         """
+        hint = "load it with Schema.load(...)"
+        check(isinstance(schema, Schema), "schema", brief(schema), "must be a Schema", hint)
         unread = {*schema.ignore, *(extra.name for _, extra in schema.extras if isinstance(extra, Identifier))}
         arrow = to_arrow(data, unread)
         names = arrow.column_names
@@ -355,7 +357,7 @@ def read_file(
         longest = max(table.column_names, key=len, default="")
     except PointillistError:
         raise
-    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, OverflowError) as error:
+    except (pa.ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError, OverflowError) as error:
         hint = "check the file, or name its encoding" if "not in the encoding" in str(error) else "check the file"
         raise InputError(name, shown, f"must be a readable table ({reason(error)})", hint) from None
     rule = f"must have column names of at most {MOST_NAME} characters"
@@ -389,7 +391,9 @@ def _table_file(path: str | Path, name: str) -> Path:
     shown = str(path)
     rule = "must be an existing file or the name of a dataset"
     check(os.path.exists(path), name, shown, rule, "check the path, or see `pointillist methods --datasets`")
-    check(path.is_file(), name, shown, "must be a file, not a folder", "give the path of one file")
+    check(not path.is_dir(), name, shown, "must be a file, not a folder", "give the path of one file")
+    rule = "must be a plain file, not a pipe or a device"
+    check(path.is_file(), name, shown, rule, "save the table in a file: a run that is resumed reads it again")
     kinds = ".csv, .tsv, .txt (also .gz, .bz2, .zst), .parquet, .sav, .dta, .sas7bdat or .xpt"
     rule = f"must be a file that ends in {kinds}"
     check(path.name.endswith(SUFFIXES), name, shown, rule, "convert the table to one of these")

@@ -16,7 +16,7 @@ from pointillist.checks import check
 from pointillist.data.domain import Attributes
 from pointillist.data.neighbours import Relation
 from pointillist.data.sources import Source, count
-from pointillist.errors import InputError, Shown
+from pointillist.errors import BudgetError, InputError, Shown
 from pointillist.privacy.facts import Facts
 from pointillist.privacy.ledger import GAUSSIAN, Entry, Ledger, minus
 from pointillist.privacy.mechanisms import Noise, OpenDPNoise, gaussian_scale, selection_scale
@@ -30,6 +30,9 @@ __all__ = ["Ask", "Curator", "Door", "planned"]
 
 TOTAL_SHARE = 0.02
 """Under add-remove: the share of rho that pays for the noisy number of rows, to which all answers are scaled."""
+
+NUMBER_OF_ROWS = "number of rows"
+"""The label of its charge."""
 
 MOST_ROWS = 10**9
 """Under add-remove, where n is private: the largest noisy number of rows, and the size of table up to which a plan of
@@ -94,6 +97,8 @@ def planned(ledger: Ledger, total: int, private: bool) -> Facts:
 def total_rho(ledger: Ledger) -> float:
     """What the noisy number of rows costs. Its noise must be below the largest number of rows."""
     rho = with_room(ledger, ledger.left * TOTAL_SHARE, 1)
+    if rho <= 0:  # an earlier step has spent all
+        raise BudgetError(ledger.limit * TOTAL_SHARE, ledger.left, NUMBER_OF_ROWS)
     sigma = gaussian_scale(rho, 1)
     rule = f"must leave the number of rows a noise below {MOST_ROWS:,} (it would be {sigma:,.3g})"
     check(sigma <= MOST_ROWS, "epsilon", ledger.budget.epsilon, rule, "use a larger epsilon or delta")
@@ -158,7 +163,7 @@ class Curator:
             else:
                 rho = total_rho(self.ledger)
                 # One row more or less changes the count by 1.
-                self.ledger.charge(_gaussian_entry("number of rows", rho, 1))
+                self.ledger.charge(_gaussian_entry(NUMBER_OF_ROWS, rho, 1))
                 noisy = self.noise.add_gaussian(np.array([self._source.rows]), rho, 1)
                 total, left = min(max(1, int(noisy[0])), MOST_ROWS), self.ledger.left
                 self._facts = Facts(total, left, self.relation, gaussian_scale(rho, 1))

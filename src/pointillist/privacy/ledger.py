@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -85,8 +86,8 @@ class Ledger:
             if self.least_scale is not None:
                 self._require_gaussian(entry, self.least_scale)
             after += Fraction(entry.rho)
-            if after > Fraction(self.limit):
-                raise BudgetError(entry.rho, self.left, entry.label)
+        if after > Fraction(self.limit):
+            raise BudgetError(_round_up(after - self._spent), self.left, _called(entries))
         again = self._again(entries)
         if self.witness is not None and again < len(entries):
             self.witness(entries[again:])
@@ -149,6 +150,14 @@ class Ledger:
             return None
         rows = "1/n" if n is not None else f"1/n for the noisy number of rows ({total:,})"
         return f"Warning: delta is not below {rows}, so it allows the values of some person to be published."
+
+
+def _called(entries: tuple[Entry, ...]) -> str:
+    """What some charges are for: one by its label, several by their number and labels."""
+    if len(entries) == 1:
+        return entries[0].label
+    counts = Counter(entry.label for entry in entries)
+    return " and ".join(f"{count:,} x {label}" for label, count in counts.items()) + " together"
 
 
 def _shown(x: float) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pointillist.checks import at_least, between, check
+from pointillist.checks import at_least, between, check, whole
 from pointillist.data.domain import Attributes, Domain
-from pointillist.errors import InputError, Shown
+from pointillist.errors import InputError, Shown, brief
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.workload import Workload
 
@@ -28,7 +28,7 @@ def all_kway(domain: Domain, k: int) -> Workload:
         domain: the attributes and their sizes.
         k: the number of attributes of each marginal.
     """
-    _check_k(domain, k)
+    k = _check_k(domain, k)
     return _marginals(domain, itertools.combinations(range(len(domain)), k))
 
 
@@ -46,9 +46,9 @@ def random_kway(domain: Domain, k: int, count: int, seed: int = 0, max_cells: in
         max_cells: only marginals with at most this number of cells are candidates (the authors take the number of
             rows; it must be public).
     """
-    _check_k(domain, k)
-    at_least("workload: COUNT", count, 1)
-    between("workload: SEED", seed, 0, 2**32 - 1, "use 0")
+    k = _check_k(domain, k)
+    count = at_least("workload: COUNT", whole("workload: COUNT", count), 1)
+    seed = between("workload: SEED", whole("workload: SEED", seed), 0, 2**32 - 1, "use 0")
     candidates = [
         scope
         for scope in itertools.combinations(range(len(domain)), k)
@@ -79,12 +79,16 @@ def _marginals(domain: Domain, scopes: Iterable[Attributes]) -> Workload:
     return sized(Workload(domain, tuple(Marginal(scope, domain.shape(scope)) for scope in scopes)))
 
 
-def _check_k(domain: Domain, k: int) -> None:
-    d = len(domain)
+def _check_k(domain: Domain, k: int) -> int:
+    """A number of attributes that the domain has and whose marginals are not too many."""
+    rule, hint = "must be a Domain", "give for example table.domain"
+    check(isinstance(domain, Domain), "domain", brief(domain), rule, hint)
+    d, k = len(domain), whole("workload: K", k)
     check(1 <= k <= d, "workload: K", k, f"must be in 1 .. {d}, the number of attributes", "use a smaller K")
     if math.comb(d, k) > MOST_MARGINALS:
         rule = f"must give at most {MOST_MARGINALS:,} marginals"
         raise InputError("workload: K", Shown(f"{math.comb(d, k):,}"), rule, "use a smaller K")
+    return k
 
 
 def sized(workload: Workload) -> Workload:

@@ -7,6 +7,7 @@ under add-remove, no true number of rows.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,20 +16,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pointillist.checks import at_least, check, path_of, whole
+from pointillist.checks import at_least, between, check, path_of, whole
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table, as_pandas
-from pointillist.errors import InputError, PointillistError, Shown, in_short
+from pointillist.errors import InputError, PointillistError, Shown, brief, in_short
 from pointillist.families.conditioning import Allowed, draw_given
 from pointillist.families.saved import load_family
 from pointillist.framework import Family, Log
+from pointillist.privacy.curator import MOST_ROWS
 from pointillist.queries.workload import Workload
 from pointillist.release import format1
 from pointillist.release.description import FORMAT, Description
 from pointillist.release.given import condition_of, place_values
 from pointillist.release.journal import NAME as JOURNAL
 from pointillist.release.place import PART, SPEC, Place
-from pointillist.release.safe import check_model, check_parquet, claimed_limit, load_arrays, model_bytes, rows_bytes
+from pointillist.release.safe import (
+    check_model,
+    check_parquet,
+    claimed_limit,
+    load_arrays,
+    model_bytes,
+    old_model_bytes,
+    rows_bytes,
+)
 from pointillist.release.shown import release_as_html, release_in_short
 from pointillist.release.transcript import log_arrays, log_of
 
@@ -119,7 +129,8 @@ class Release:
             given: a condition on the rows: for some columns the value, or a list of values of which any will do. A
                 number means its bin; None means missing. The other columns follow the model on this condition.
         """
-        at_least("seed", whole("seed", seed), 0)
+        rows = between("rows", whole("rows", rows), 1, MOST_ROWS, "give for example 1000")
+        seed = between("seed", whole("seed", seed), 0, 2**63 - 1, "use 0")
         allowed, schema = condition_of(self.schema, {} if given is None else given)
         return draw_rows(self.family, self.params, schema, rows, seed, stream=1, allowed=allowed)
 
@@ -141,8 +152,10 @@ class Release:
             workload: the queries; by default those that the release was made for.
         """
         workload = self.workload if workload is None else workload
+        hint = "build it from release.schema.domain"
+        check(isinstance(workload, Workload), "workload", brief(workload), "must be a Workload", hint)
         same = workload.domain == self.schema.domain
-        rule, hint = "must be over the release's columns", "build it from release.schema.domain"
+        rule = "must be over the release's columns"
         check(same, "workload", Shown("another domain"), rule, hint)
         return self.family.answers(self.params, workload.queries)
 
@@ -185,12 +198,12 @@ class Release:
             folder: the folder that :meth:`save` wrote.
         """
         folder = path_of("release", folder)
-        if (folder / JOURNAL).is_file() and not (folder / SPEC).is_file():
+        if os.path.isfile(folder / JOURNAL) and not os.path.isfile(folder / SPEC):  # takes names of any length
             hint = f"finish it with `pointillist resume {folder}`"
             raise InputError("release", str(folder), "must be complete (this run was interrupted)", hint)
         for name in (SPEC, MODEL, TRANSCRIPT, ROWS_PARQUET):
             rule = f"must be a release folder with {name} in it"
-            check((folder / name).is_file(), "release", str(folder), rule, "give the folder that synth wrote")
+            check(os.path.isfile(folder / name), "release", str(folder), rule, "give the folder that synth wrote")
         try:
             return cls._read(folder)
         except PointillistError:
@@ -206,7 +219,8 @@ class Release:
         if written not in (1, FORMAT):
             raise InputError("release: format", written, f"must be 1 or {FORMAT}", "update pointillist")
         if written == 1:
-            spec_family = format1.family_of(spec, load_arrays(folder / MODEL, claimed_limit(folder / MODEL)))
+            most = old_model_bytes(Schema.from_dict(spec["schema"]).domain, folder / MODEL)
+            spec_family = format1.family_of(spec, load_arrays(folder / MODEL, most))
             entries = format1.upgraded(spec, spec_family)
         else:
             entries = spec

@@ -180,6 +180,10 @@ def check_target(folder: str | Path, force: bool, inputs: Sequence[Path] = ()) -
         rule = f"must not hold {Path(path).name}, which the run reads"
         check(not inside, "out", str(folder), rule, "choose another folder")
     check(bool(target.name), "out", str(folder), "must be a folder with a name", "choose another folder")
+    readable = str(target).encode("utf-8", "replace").decode() == str(target)
+    check(readable, "out", str(folder), "must have a path in UTF-8", "choose another folder")
+    rule = "must not be the working folder, which would be another one afterwards"
+    check(target != Path.cwd(), "out", str(folder), rule, "choose another folder")
     parent = next(path for path in target.parents if path.exists())
     good = parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)
     rule = f"must be in a folder that can be written to (not {parent})"
@@ -355,11 +359,22 @@ def _keep_ledgers(target: Path, work: Path) -> None:
     if not (target / SPEC).is_file():
         return  # it was taken away
     spec = json.loads((target / SPEC).read_text(encoding="utf-8"))
-    earlier: list[Any] = []
-    if (target / REPLACED).is_file():
-        earlier = json.loads((target / REPLACED).read_text(encoding="utf-8"))
-    text = json.dumps([*earlier, {"privacy": spec["privacy"], "total": spec.get("total")}], indent=1)
+    text = json.dumps(
+        [*_earlier(target / REPLACED), {"privacy": spec["privacy"], "total": spec.get("total")}], indent=1
+    )
     (work / REPLACED).write_text(text + "\n", encoding="utf-8")
+
+
+def _earlier(path: Path) -> list[Any]:
+    """The accounts that a release has kept; if somebody has damaged them, their text as it is."""
+    if not path.is_file():
+        return []
+    text = path.read_text(encoding="utf-8", errors="replace")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    return found if isinstance(found, list) else [{"unreadable": text}]
 
 
 def _remove(folder: Path) -> None:

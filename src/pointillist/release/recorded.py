@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from copy import copy
 from dataclasses import asdict
+from fractions import Fraction
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from pointillist.queries.measurement import Measurement
 from pointillist.release.journal import Journal, Record
 from pointillist.release.transcript import log_arrays, log_of
 
-__all__ = ["RecordedDoor"]
+__all__ = ["RecordedDoor", "charged_in"]
 
 
 class RecordedDoor:
@@ -122,6 +123,16 @@ class RecordedDoor:
 
     def _write_charge(self, entries: tuple[Entry, ...]) -> None:
         self._journal.append("charge", {"entries": [asdict(entry) for entry in entries]})
+
+
+def charged_in(records: Sequence[Record]) -> Fraction:
+    """The rho of all charges of a journal, those without a result included.
+
+    Args:
+        records: the records of the journal.
+    """
+    booked, unseen = _charges(records)
+    return sum((Fraction(entry.rho) for entry in (*booked, *unseen)), Fraction(0))
 
 
 def _charges(records: Sequence[Record]) -> tuple[list[Entry], list[Entry]]:

@@ -29,7 +29,15 @@ from pointillist.families.rows import ClippedRows, SoftmaxRows
 from pointillist.families.saved import FAMILIES, MODELS
 from pointillist.families.support import Support
 
-__all__ = ["check_model", "check_parquet", "claimed_limit", "load_arrays", "model_bytes", "rows_bytes"]
+__all__ = [
+    "check_model",
+    "check_parquet",
+    "claimed_limit",
+    "load_arrays",
+    "model_bytes",
+    "old_model_bytes",
+    "rows_bytes",
+]
 
 AGAIN = "make the release again"
 MOST_ARRAYS = 1000
@@ -209,6 +217,17 @@ def model_bytes(family_spec: Mapping[str, Any], domain: Domain, path: Path) -> i
     if wanted is None or any(_free(wanted.shapes)):
         return claimed_limit(path)
     return SPARE + 8 * sum(math.prod(side or 0 for side in shape) for shape in wanted.shapes.values())
+
+
+def old_model_bytes(domain: Domain, path: Path) -> int:
+    """The most bytes that a model of format 1 can need, which does not say of what family it is.
+
+    Args:
+        domain: The domain of the schema.
+        path: The file of the model.
+    """
+    histogram = SPARE + 8 * domain.cells if Histogram.fits(domain) else 0
+    return max(claimed_limit(path), histogram)
 
 
 def _free(shapes: Mapping[str, Shape]) -> list[tuple[str, int]]:

@@ -215,7 +215,8 @@ class Categorical:
             if kind is bool:
                 return pc.utf8_lower(array), [str(value).lower() for value in values]
             if kind is int:  # pandas writes integers with missing values as 1.0
-                array = pc.replace_substring_regex(array, r"^\s*(-?[0-9]+)(\.0*)?\s*$", r"\1")
+                array = pc.utf8_trim_whitespace(array)
+                array = pc.replace_substring_regex(array, r"^(-?[0-9]+)(\.0*)?$", r"\1")
                 array = pc.replace_substring_regex(array, "^-0$", "0")
             return array, [str(value) for value in values]
         if kind is str:
