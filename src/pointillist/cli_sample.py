@@ -12,6 +12,7 @@ from rich.console import Console
 from pointillist.checks import between, check
 from pointillist.data.parquet import memory_here
 from pointillist.data.table import write_file
+from pointillist.errors import printable
 from pointillist.privacy.curator import MOST_ROWS
 from pointillist.release import Release
 
@@ -47,7 +48,7 @@ def sample(
         os.replace(part, out)
     finally:
         part.unlink(missing_ok=True)
-    screen.print(f"wrote {out}: {drawn.num_rows:,} rows from {release}; no budget was spent", markup=False)
+    screen.print(printable(f"wrote {out}: {drawn.num_rows:,} rows from {release}; no budget was spent"), markup=False)
 
 
 def check_file(out: Path, release: Path, force: bool) -> None:

@@ -20,6 +20,7 @@ from pointillist.data.drafts.types import draft_from_types
 from pointillist.data.messages import fragment
 from pointillist.data.schema import problems_of, read_spec, sound_part
 from pointillist.data.table import problems_in
+from pointillist.errors import printable
 
 __all__ = ["schema_app"]
 
@@ -78,7 +79,7 @@ def draft(
     if is_dataset(data):
         known = datasets.load(data).schema
         known.save(target)
-        screen.print(f"wrote {target}: {_kinds(known.to_dict()['column'])}", markup=False)
+        screen.print(printable(f"wrote {target}: {_kinds(known.to_dict()['column'])}"), markup=False)
         return
     made = (
         draft_from_types(data, ignore or (), dialect)
@@ -90,7 +91,7 @@ def draft(
 
 
 def _show(made: Draft, data: str, target: Path) -> None:
-    screen.print(f"wrote {target}: {_kinds(made.tables)}", markup=False)
+    screen.print(printable(f"wrote {target}: {_kinds(made.tables)}"), markup=False)
     for name, why in made.left_out.items():
         screen.print(f"left out {fragment(name)}: {why}", markup=False)
     for name in made.unfinished:
@@ -99,7 +100,7 @@ def _show(made: Draft, data: str, target: Path) -> None:
         screen.print("No value of the data was read. Complete and review every column, then set reviewed = true.")
         return
     screen.print("It was drafted from the data: review every column and its comments, then set reviewed = true and run")
-    screen.print(f"  pointillist synth {data} --schema {target} --epsilon 1", markup=False)
+    screen.print(printable(f"  pointillist synth {data} --schema {target} --epsilon 1"), markup=False)
 
 
 def _kinds(tables: Any) -> str:

@@ -17,6 +17,7 @@ from pointillist.data.table import SUFFIXES, dialect_of, read_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
+from pointillist.errors import printable
 
 __all__ = [
     "Decimal",
@@ -76,7 +77,7 @@ def read_table(data: str, dialect: Dialect | None = None, name: str = "data") ->
     if found is not None and found != PLAIN:
         path = path_of(name, data)
         packed = [COMPRESSED[path.suffix]] if path.suffix in COMPRESSED else []
-        notes.print(f"read {path.name}: {', '.join([found.describe(), *packed])}", markup=False)
+        notes.print(printable(f"read {path.name}: {', '.join([found.describe(), *packed])}"), markup=False)
     return table
 
 
