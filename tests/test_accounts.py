@@ -518,7 +518,7 @@ def test_damage_and_later_versions_are_noticed(account: Account) -> None:
         Account.open(account.path)
     account.path.write_bytes(good)
     for change, words in {
-        "PRAGMA user_version = 2": "must be of version 1 .it is of version 2.",
+        "PRAGMA user_version = 3": "must be of version 1 or 2 .it is of version 3.",
         "UPDATE runs SET rho = 'much' WHERE number = 7": "must be undamaged",
         "UPDATE runs SET rho = '1e999999999' WHERE number = 7": "must be undamaged",
         "UPDATE runs SET rho = '-1/3' WHERE number = 7": "must be undamaged",

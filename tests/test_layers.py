@@ -125,7 +125,7 @@ def test_a_source_of_the_private_table_is_made_for_the_curator_alone() -> None:
         if "TableSource" in names_from(path).get("pointillist.data.sources", set())
     }
     # The second compares a release with the real table, the third has made-up tables only.
-    assert makers == {"job.py", "evaluation/report.py", "auditing/runs.py"}
+    assert makers == {"job.py", "evaluation/report.py", "auditing/parts.py"}
 
 
 def test_the_curator_itself_is_found_to_count() -> None:

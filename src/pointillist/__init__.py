@@ -5,6 +5,7 @@ from pointillist.algorithms import Method
 from pointillist.data.datasets import load
 from pointillist.data.draft import draft_schema
 from pointillist.data.neighbours import Relation
+from pointillist.data.rules import Rule
 from pointillist.data.schema import About, Categorical, Constant, Grid, Identifier, Numeric, Schema, Temporal
 from pointillist.data.sources import Source
 from pointillist.data.table import Table
@@ -44,6 +45,7 @@ __all__ = [
     "Product",
     "Relation",
     "Release",
+    "Rule",
     "RunStopped",
     "Schema",
     "Source",

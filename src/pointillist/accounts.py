@@ -19,14 +19,15 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from pointillist.checks import check, one_of
-from pointillist.data.neighbours import Relation
+from pointillist.data.messages import fragment
+from pointillist.data.neighbours import Relation, Unit, meaning_of
 from pointillist.errors import BudgetError, InputError, PointillistError, Shown, brief, in_short
 from pointillist.privacy.budget import Budget, epsilon_of
 from pointillist.privacy.composition import Booked, Filter, gaussian_epsilon_of, round_up
@@ -35,8 +36,9 @@ from pointillist.privacy.ledger import Ledger, _shown, minus
 
 __all__ = ["Account", "AccountExceeded", "Booking", "Total"]
 
-APPLICATION, VERSION = 0x506F696E, 1
-"""What marks a SQLite file as an account ("Poin"), and the version of its tables."""
+APPLICATION, BY_ROW, BY_UNIT = 0x506F696E, 1, 2
+"""What marks a SQLite file as an account ("Poin"), and the versions of its tables: an account for a unit has one more
+table, which says which."""
 
 LARGE_SCALE = LEAST_SCALES[0]
 """What is left for a Gaussian run is said for one with noise of at least this scale."""
@@ -81,6 +83,9 @@ TABLES = (
 )
 """The three columns after ``created`` are the filter, empty until the first run is let in. rho and spent are exact
 fractions. least_scale of a run is empty for zCDP."""
+
+UNIT_TABLE = "CREATE TABLE unit (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL)"
+"""The column of the unit that an account is for; an account by row has no such table."""
 
 COLUMNS = "number, run, label, epsilon, delta, least_scale, rho, spent, done, reserved, settled"
 """Of a run, in the order of :func:`_booking`."""
@@ -157,6 +162,7 @@ class Total:
         composition: the bound that gives this epsilon: ``"zCDP"``, ``"Gaussian"`` or ``"mixed"``.
         cap: the account's epsilon: what all runs that it lets in cost, however they are chosen.
         relation: which tables are neighbours.
+        unit: the column of what is protected as a whole; None for rows.
         rho_zcdp: the rho of the runs that are accounted in zCDP, rounded up.
         rho_gaussian: the rho of the Gaussian runs, rounded up.
         least_scale: the smallest least scale of the latter; None if there are none.
@@ -173,6 +179,7 @@ class Total:
     composition: str
     cap: float
     relation: Relation
+    unit: str | None
     rho_zcdp: float
     rho_gaussian: float
     least_scale: float | None
@@ -194,7 +201,7 @@ class Total:
         cap, delta, relation = _shown(self.cap), _shown(self.delta), self.relation
         lines = [
             f"All runs that this account lets in are together ({cap}, {delta})-differentially private, "
-            f"relation {relation.value}: {relation.meaning}."
+            f"relation {relation.value}: {meaning_of(relation, self.unit)}."
         ]
         if self.exceeded:
             lines = [
@@ -230,33 +237,48 @@ class Account:
     Attributes:
         path: the file.
         budget: the cap: epsilon, delta and the relation.
+        unit: the column of what is protected as a whole; None for rows.
     """
 
-    def __init__(self, path: Path, budget: Budget) -> None:
+    def __init__(self, path: Path, budget: Budget, unit: str | None = None) -> None:
         self.path = path
         self.budget = budget
+        self.unit = unit
 
     @classmethod
-    def create(cls, path: str | Path, epsilon: float, delta: float, relation: str | Relation = "replace") -> Account:
+    def create(
+        cls,
+        path: str | Path,
+        epsilon: float,
+        delta: float,
+        relation: str | Relation | None = None,
+        unit: str | None = None,
+    ) -> Account:
         """Make the file of a new account, readable by its owner alone.
 
         Args:
             path: where to; nothing may be there, and it must be on a disk of this machine.
             epsilon: the privacy loss of all runs together.
             delta: the probability that the loss is larger.
-            relation: ``"replace"`` or ``"add-remove"``; a run under another relation is refused.
+            relation: ``"replace"`` or ``"add-remove"``; a run under another relation is refused. By default
+                ``"replace"``, and ``"add-remove"`` with a unit.
+            unit: the column of what is protected as a whole, for runs with that unit and any ``max_rows``; others are
+                refused. By default runs are by row.
         """
+        if relation is None:
+            relation = Relation.REPLACE if unit is None else Relation.ADD_REMOVE
         chosen = Relation(one_of("relation", relation, [one.value for one in Relation]))
-        budget = Budget(_number("epsilon", epsilon), _number("delta", delta), chosen)
+        bound = None if unit is None else Unit(unit, 1)  # the figure does not matter: it is the run's
+        budget = replace(Budget(_number("epsilon", epsilon), _number("delta", delta), chosen, bound), unit=None)
         path = _resolved(path)
         _claim(path)
         try:
-            _fill(path, budget)
+            _fill(path, budget, unit)
         except BaseException:
             for made in (path, *_beside(path)):
                 made.unlink(missing_ok=True)
             raise
-        return cls(path, budget)
+        return cls(path, budget, unit)
 
     @classmethod
     def open(cls, path: str | Path) -> Account:
@@ -273,11 +295,12 @@ class Account:
             try:
                 epsilon, delta, relation = db.execute("SELECT epsilon, delta, relation FROM account").fetchone()
                 budget = Budget(float(epsilon), float(delta), Relation(relation))
+                unit = _unit(db)
             except (TypeError, ValueError) as error:
                 raise _damaged(path, str(error)) from None
             _bookings(db, path)
             _filter(db, path, budget)
-        return cls(path, budget)
+        return cls(path, budget, unit)
 
     def reserve(self, run: str, label: str, ledger: Ledger) -> None:
         """Book the whole budget of a run, before it looks at anything; or refuse, and change nothing.
@@ -294,6 +317,7 @@ class Account:
         asked, relation = ledger.budget, self.budget.relation
         rule, hint = f"must be that of the account ({relation.value})", "use another account for this relation"
         check(asked.relation is relation, "relation", asked.relation.value, rule, hint)
+        self._require_unit(asked.unit)
         rho = Fraction(ledger.limit)
         with _transaction(self.path, write=True) as db:
             before = _find(db, self.path, run)
@@ -308,6 +332,17 @@ class Account:
             columns = "run, label, epsilon, delta, least_scale, rho, done, reserved"
             values = (run, label, asked.epsilon, asked.delta, ledger.least_scale, str(rho), 0, _now())
             db.execute(f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+
+    def _require_unit(self, unit: Unit | None) -> None:
+        """What a run protects must be what the account protects: rows, or all rows of one value of the same column.
+
+        How many rows of a unit are used does not matter. All rows of the unit are protected in any case.
+        """
+        name = None if unit is None else unit.name
+        wanted = "rows" if self.unit is None else f"the unit {fragment(self.unit)}"
+        shown = Shown("rows" if name is None else f"the unit {fragment(name)}")
+        hint = "use another account for what this run protects"
+        check(name == self.unit, "unit", shown, f"must be that of the account ({wanted})", hint)
 
     def settle(self, run: str, spent: float, done: bool) -> None:
         """Say what a run has spent.
@@ -356,6 +391,7 @@ class Account:
             composition=composition,
             cap=cap.epsilon,
             relation=cap.relation,
+            unit=self.unit,
             rho_zcdp=round_up(booked.zcdp),
             rho_gaussian=round_up(booked.gaussian),
             least_scale=booked.least_scale if booked.gaussian else None,
@@ -485,7 +521,16 @@ def _claim(path: Path) -> None:
         raise InputError("account", str(path)[-LONGEST:], rule, "choose another place") from None
 
 
-def _fill(path: Path, budget: Budget) -> None:
+def _unit(db: sqlite3.Connection) -> str | None:
+    """The column of the unit that an account is for; None for rows."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version == BY_ROW:
+        return None
+    (name,) = db.execute("SELECT name FROM unit").fetchone()
+    return Unit(name, 1).name
+
+
+def _fill(path: Path, budget: Budget, unit: str | None) -> None:
     """Write the tables in one transaction: without it the file is no account."""
     with _connected(path) as db:
         (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -496,7 +541,10 @@ def _fill(path: Path, budget: Budget) -> None:
             db.execute(table)
         values = (budget.epsilon, budget.delta, budget.relation.value, _now())
         db.execute("INSERT INTO account (one, epsilon, delta, relation, created) VALUES (1, ?, ?, ?, ?)", values)
-        db.execute(f"PRAGMA user_version = {VERSION}")
+        if unit is not None:
+            db.execute(UNIT_TABLE)
+            db.execute("INSERT INTO unit (one, name) VALUES (1, ?)", (unit,))
+        db.execute(f"PRAGMA user_version = {BY_ROW if unit is None else BY_UNIT}")
         db.execute(f"PRAGMA application_id = {APPLICATION}")
         db.execute("COMMIT")
     with contextlib.suppress(OSError):  # not every system can sync a folder
@@ -547,8 +595,8 @@ def _require_account(db: sqlite3.Connection, path: Path) -> None:
     (version,) = db.execute("PRAGMA user_version").fetchone()
     hint = "make one with `pointillist account create`"
     check(application == APPLICATION, "account", str(path), "must be an account file", hint)
-    rule = f"must be of version {VERSION} (it is of version {version})"
-    check(version == VERSION, "account", str(path), rule, "update pointillist")
+    rule = f"must be of version {BY_ROW} or {BY_UNIT} (it is of version {version})"
+    check(version in (BY_ROW, BY_UNIT), "account", str(path), rule, "update pointillist")
 
 
 def _sentence(path: Path, error: sqlite3.Error) -> InputError:

@@ -40,10 +40,12 @@ from pointillist.cli_tables import (
 )
 from pointillist.data import datasets
 from pointillist.data.dialects import Dialect
+from pointillist.data.neighbours import Unit
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Schema
 from pointillist.data.sources import LaterSource
 from pointillist.data.table import Table
+from pointillist.data.units import bounded_table
 from pointillist.errors import InputError, PointillistError, Shown, printable
 from pointillist.evaluation import report
 from pointillist.evaluation.accuracy import Errors
@@ -151,7 +153,13 @@ def synth(
     epsilon: Annotated[float, typer.Option("--epsilon", help="Privacy loss epsilon, above 0.")],
     schema: SchemaFile = None,
     delta: Annotated[float | None, typer.Option("--delta", help="Default 1/n^2 under replace.")] = None,
-    relation: Annotated[str, typer.Option("--relation", help="replace or add-remove.")] = "replace",
+    relation: Annotated[
+        str | None, typer.Option("--relation", help="replace or add-remove; default replace, with --unit add-remove.")
+    ] = None,
+    unit: Annotated[str | None, typer.Option("--unit", help="Column of the person or thing to be protected.")] = None,
+    max_rows: Annotated[
+        int | None, typer.Option("--max-rows", help="Rows of each unit that are used, at most.")
+    ] = None,
     method: Annotated[
         str | None,
         typer.Option("--method", help="See `pointillist methods`; default auto.", autocompletion=method_names),
@@ -187,9 +195,14 @@ def synth(
     same = public is not None and (public == data or (Path(data).is_file() and _same_file(data, public)))
     hint = "give a table that is public already, or leave it out"
     check(not same, "public", public, "must be another table than the private one", hint)
-    table = _load(data, schema, dialect)
+    plain = unit is not None and not is_dataset(data)  # the column of the unit is in the file, not in the codes
+    table: Any = read_table(data, dialect) if plain else _load(data, schema, dialect)
+    columns = _schema_of(data, schema) if plain else None
     job = prepare(
         table,
+        schema=columns,
+        unit=unit,
+        max_rows=max_rows,
         epsilon=epsilon,
         delta=delta,
         relation=relation,
@@ -228,8 +241,9 @@ def resume_run(
         data, public = data or origin.get("data"), public or origin.get("public")
         file = schema or (Path(origin["schema"]) if "schema" in origin else None)
         dialect = dialect_from(origin.get("dialect"))
-        load = None if data is None else lambda: _load(data, file, dialect)
-        source = LaterSource(Schema.from_dict(spec["schema"]), spec["n"], load)
+        unit = Unit(**spec["unit"]) if "unit" in spec else None
+        load = None if data is None else lambda: _load(data, file, dialect, unit, spec["insecure_noise_seed"])
+        source = LaterSource(Schema.from_dict(spec["schema"]), spec["n"], load, unit)
     with _shown():
         release = resume(out, source, public=_load_public(public), announce=_note)
     _show_release(release, out.resolve())
@@ -338,13 +352,20 @@ def _settings(pairs: list[str], rounds: int | None) -> dict[str, str | int]:
     return settings
 
 
-def _load(data: str, schema: Path | None, dialect: Dialect | None = None) -> Table:
-    """A named dataset, or a file with its schema."""
+def _load(
+    data: str,
+    schema: Path | None,
+    dialect: Dialect | None = None,
+    unit: Unit | None = None,
+    insecure_seed: int | None = None,
+) -> Table:
+    """A named dataset, or a file with its schema; with a unit, bounded per unit."""
     if is_dataset(data):
         rule = "must not be given with a named dataset, which brings its own"
         check(schema is None, "schema", str(schema), rule, "leave --schema out")
         return datasets.load(data)
-    return Table.encode(read_table(data, dialect), _schema_of(data, schema))
+    cells, columns = read_table(data, dialect), _schema_of(data, schema)
+    return Table.encode(cells, columns) if unit is None else bounded_table(cells, columns, unit, insecure_seed)
 
 
 def _schema_of(data: str, schema: Path | None) -> Schema:
@@ -384,6 +405,10 @@ def _show_release(release: Release, folder: Path) -> None:
     about = release.description
     screen.print(release.statement, markup=False, style=None if about.privacy.private else "bold red")
     screen.print(f"method {about.method.name}, {release.workload.describe()}, grouped by {about.method.grouping}")
+    if about.rules is not None:
+        screen.print(
+            f"rules: {about.rules.rejected:.2%} of the rows were drawn again, {about.rules.repaired:.2%} repaired"
+        )
     wrote = f"wrote {folder}: {len(release.table):,} synthetic rows, model, transcript, ledger"
     screen.print(printable(wrote), markup=False)
 

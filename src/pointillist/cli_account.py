@@ -33,10 +33,13 @@ def create(
     file: File,
     epsilon: Annotated[float, typer.Option("--epsilon", help="Privacy loss of all runs together, above 0.")],
     delta: Annotated[float, typer.Option("--delta", help="Probability that the loss is larger, below 1/n.")],
-    relation: Annotated[str, typer.Option("--relation", help="replace or add-remove.")] = "replace",
+    relation: Annotated[
+        str | None, typer.Option("--relation", help="replace or add-remove; default replace, with --unit add-remove.")
+    ] = None,
+    unit: Annotated[str | None, typer.Option("--unit", help="Column of what is protected; default: rows.")] = None,
 ) -> None:
     """Make a new account with a cap on all runs together."""
-    account = Account.create(file, epsilon, delta, relation)
+    account = Account.create(file, epsilon, delta, relation, unit)
     screen.print(printable(f"wrote {account.path}"), markup=False)
     screen.print(account.total().statement, markup=False)
 

@@ -33,7 +33,8 @@ def audit(
     method: Annotated[str, typer.Option("--method", help="See `pointillist methods`.")],
     epsilon: Annotated[float, typer.Option("--epsilon", help="The privacy loss that is promised.")],
     delta: Annotated[float | None, typer.Option("--delta", help="Default 1/rows^2.")] = None,
-    relation: Annotated[str, typer.Option("--relation", help="replace or add-remove.")] = "replace",
+    relation: Annotated[str | None, typer.Option("--relation", help="replace or add-remove; default replace.")] = None,
+    max_rows: Annotated[int | None, typer.Option("--max-rows", help="Of a unit of privacy; default: rows.")] = None,
     workload: Annotated[str, typer.Option("--workload", help="marginals:K[:COUNT[:SEED]]")] = "marginals:3",
     group: Annotated[str | None, typer.Option("--group", help="query or marginal.")] = None,
     rounds: Annotated[int | None, typer.Option("--rounds", help="Number of rounds T.")] = None,
@@ -55,6 +56,7 @@ def audit(
             method=method,
             delta=delta,
             relation=relation,
+            max_rows=max_rows,
             workload=workload,
             group=group,
             settings=settings_of(settings or [], rounds),
@@ -128,6 +130,8 @@ def _progress() -> Iterator[AuditProgress]:
 
 def _show(found: auditing.Audit) -> None:
     promise = f"({found.epsilon:g}, {found.delta:g})-differential privacy, relation {found.relation}"
+    if found.max_rows is not None:
+        promise += f", units of at most {found.max_rows:,} rows"
     screen.print(f"{found.method}: {promise}; made-up tables of {found.rows:,} rows", markup=False)
     grid = Grid("part", "runs", "epsilon", "at least", "mu", "at least", "reached")
     for one in found.findings:

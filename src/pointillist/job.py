@@ -11,11 +11,13 @@ from typing import Any
 from pointillist.algorithms import Method, Task, get_method
 from pointillist.checks import between, check, flag, one_of, present, real, whole
 from pointillist.data.domain import Domain
-from pointillist.data.neighbours import Relation
+from pointillist.data.messages import fragment
+from pointillist.data.neighbours import Relation, Unit
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Schema
 from pointillist.data.sources import MergedSource, Source, TableSource
 from pointillist.data.table import Table
+from pointillist.data.units import bounded_table
 from pointillist.errors import PointillistError, RunStopped, Shown, brief, in_short, is_near
 from pointillist.families.relaxed import silence_compiler
 from pointillist.framework import Algorithm, Log, Round, run
@@ -33,12 +35,13 @@ from pointillist.queries.workload import Workload, show_bytes
 from pointillist.refining import Refining
 from pointillist.release import (
     Description,
+    Drawn,
     MethodUsed,
     Privacy,
     PublicUsed,
     Refined,
     Release,
-    draw_rows,
+    drawn_rows,
     read,
     versions,
 )
@@ -66,7 +69,9 @@ def prepare(
     delta: float | None = None,
     schema: Schema | None = None,
     public: Any = None,
-    relation: str | Relation = Relation.REPLACE,
+    relation: str | Relation | None = None,
+    unit: str | None = None,
+    max_rows: int | None = None,
     method: str | Method | None = None,
     workload: str | Workload = "marginals:3",
     group: str | Grouping | None = None,
@@ -87,7 +92,11 @@ def prepare(
         schema: the columns of a plain table.
         public: a public table of any of these kinds, over all or some of the columns, for the methods that use one.
             Nothing is spent on it.
-        relation: ``"replace"`` or ``"add-remove"``: which tables are neighbours.
+        relation: ``"replace"`` or ``"add-remove"``: which tables are neighbours. By default ``"replace"``, and
+            ``"add-remove"`` with a unit.
+        unit: the column of a plain table that says to whom a row belongs. All rows of one such unit are then protected
+            together. It must not be a column of the schema; it is read to bound contributions, and never published.
+        max_rows: the rows of each unit that are used, at most; they are chosen at random.
         method: the name of a method, or a :class:`~pointillist.Method` of your own; by default see
             :func:`default_method`.
         workload: the queries to keep: a :class:`~pointillist.Workload` or a text such as ``"marginals:3"``.
@@ -99,19 +108,20 @@ def prepare(
         zcdp: account in zCDP even where the tighter account for Gaussian noise would hold.
     """
     silence_compiler()
-    source = _source(table, schema)
-    source.schema.require_reviewed("of the table")
-    rule, hint = "must be another table", "give a table that is public already, or leave it out"
-    check(public is None or public is not table, "public", Shown("the private table"), rule, hint)
-    relation = Relation(one_of("relation", relation, [r.value for r in Relation]))
-    rows_known = source.rows if relation is Relation.REPLACE else None  # where n is private, it decides nothing
-    enough = rows_known is None or rows_known >= 2
-    check(enough, "table", Shown(f"{rows_known}"), "must have at least 2 rows", "give the whole table")
-    budget = Budget(real("epsilon", epsilon, 1.0), _delta(delta, rows_known), relation)
-    seed = between("seed", whole("seed", seed), 0, 2**63 - 1, "use 0")
     if insecure_noise_seed is not None:
         name = "insecure_noise_seed"
         insecure_noise_seed = between(name, whole(name, insecure_noise_seed), 0, 2**63 - 1, "use 0")
+    source = _source(table, schema, _unit(unit, max_rows), insecure_noise_seed)
+    source.schema.require_reviewed("of the table")
+    rule, hint = "must be another table", "give a table that is public already, or leave it out"
+    check(public is None or public is not table, "public", Shown("the private table"), rule, hint)
+    bound = getattr(source, "unit", None)
+    relation = _relation(relation, bound)
+    rows_known = source.rows if relation is Relation.REPLACE else None  # where n is private, it decides nothing
+    enough = rows_known is None or rows_known >= 2
+    check(enough, "table", Shown(f"{rows_known}"), "must have at least 2 rows", "give the whole table")
+    budget = Budget(real("epsilon", epsilon, 1.0), _delta(delta, rows_known), relation, bound)
+    seed = between("seed", whole("seed", seed), 0, 2**63 - 1, "use 0")
     if rows is not None:
         rows = between("rows", whole("rows", rows), 1, MOST_ROWS, "give for example 1000")
     zcdp, settings = flag("zcdp", zcdp), _named(settings)
@@ -244,20 +254,25 @@ class Job:
     def to_dict(self) -> dict[str, Any]:
         """All that is needed to prepare the same job again, except the tables."""
         budget, public = self.curator.ledger.budget, self.task.public
-        return self.options | {
-            "method": self.method.name,
-            "settings": asdict(self.settings),
-            "group": self.task.grouping.value,
-            "workload": self.task.workload.to_dict(),
-            "family": self.algorithm.family.to_dict(),
-            "schema": self.schema.to_dict(),
-            "relation": budget.relation.value,
-            "epsilon": budget.epsilon,
-            "delta": budget.delta,
-            "rho": self.curator.ledger.limit,
-            "n": self.curator.public_rows,
-            "public": None if public is None else public.to_dict(),
-        }
+        unit = {} if budget.unit is None else {"unit": asdict(budget.unit)}
+        return (
+            self.options
+            | unit
+            | {
+                "method": self.method.name,
+                "settings": asdict(self.settings),
+                "group": self.task.grouping.value,
+                "workload": self.task.workload.to_dict(),
+                "family": self.algorithm.family.to_dict(),
+                "schema": self.schema.to_dict(),
+                "relation": budget.relation.value,
+                "epsilon": budget.epsilon,
+                "delta": budget.delta,
+                "rho": self.curator.ledger.limit,
+                "n": self.curator.public_rows,
+                "public": None if public is None else public.to_dict(),
+            }
+        )
 
     @property
     def disk(self) -> int:
@@ -366,10 +381,10 @@ class Job:
         report_phase("drawing")
         default = log.total if self.curator.public_rows is not None else min(log.total, MOST_DEFAULT_ROWS)
         try:
-            rows = draw_rows(self.algorithm.family, params, self.schema, self.rows or default, self.seed)
+            rows, drawn = drawn_rows(self.algorithm.family, params, self.schema, self.rows or default, self.seed)
         except (Exception, KeyboardInterrupt) as error:  # whatever it is, what was spent must be told
             raise self.stopped(f"drawing rows was stopped by {in_short(error)}", log) from error
-        about = self._description(log, len(rows))
+        about = self._description(log, len(rows), drawn)
         return Release(rows, self.algorithm.family, params, log, about, self.refined_from)
 
     def stopped(self, reason: str, log: Log | None) -> RunStopped:
@@ -377,7 +392,7 @@ class Job:
         noise, names = self.curator.noise.description, self.schema.domain.names
         return RunStopped(reason, log, self.curator.ledger, noise, names)
 
-    def _description(self, log: Log, rows: int) -> Description:
+    def _description(self, log: Log, rows: int, drawn: Drawn | None) -> Description:
         """What the release says about itself."""
         public = self.task.public
         return Description(
@@ -400,6 +415,7 @@ class Job:
             schema=self.schema.to_dict(),
             versions=versions(),
             given=None if self.refined_from is None else self.refined_from.schema.to_dict(),
+            rules=drawn,
         )
 
     def _privacy(self, log: Log) -> Privacy:
@@ -420,6 +436,7 @@ class Job:
             noise=noise.description,
             statement=statement,
             ledger=ledger.entries,
+            unit=ledger.budget.unit,
         )
 
 
@@ -468,17 +485,34 @@ def _asked(workload: str | Workload, given: Domain, refining: Refining | None, m
     return Workload.from_dict(asked.to_dict(), planned_for)
 
 
-def _source(table: Any, schema: Schema | None) -> Source:
-    """The private rows, whatever holds them."""
-    if isinstance(table, Table):
-        return TableSource(table)
-    if hasattr(table, "batches"):  # isinstance would ask for the number of rows
-        source: Source = table
+def _unit(name: str | None, max_rows: int | None) -> Unit | None:
+    """The unit that is asked for."""
+    rule, hint = "must be given together with max_rows", "give both, for example unit person_id and max_rows 3"
+    check((name is None) == (max_rows is None), "unit", brief(name), rule, hint)
+    return None if name is None or max_rows is None else Unit(name, max_rows)
+
+
+def _relation(relation: str | Relation | None, unit: Unit | None) -> Relation:
+    """The relation that is asked for, or the one that suits the unit."""
+    if relation is None:
+        return Relation.REPLACE if unit is None else Relation.ADD_REMOVE
+    return Relation(one_of("relation", relation, [r.value for r in Relation]))
+
+
+def _source(table: Any, schema: Schema | None, unit: Unit | None, insecure_seed: int | None) -> Source:
+    """The private rows, whatever holds them; with a unit at most so many rows of each."""
+    if isinstance(table, Table) or hasattr(table, "batches"):  # isinstance would ask for the number of rows
+        source: Source = TableSource(table) if isinstance(table, Table) else table
+        rule = "must be given with a table that has its column (an encoded one or another source has none)"
+        hint = "give a file, or a pandas, polars or Arrow table together with schema"
+        check(unit in (None, getattr(source, "unit", None)), "unit", Shown(unit and fragment(unit.name)), rule, hint)
         return source
     hint = "pass schema=Schema.load(...)"
     given = present("schema", schema, "must be given with a plain table", hint)
     check(isinstance(given, Schema), "schema", brief(given), "must be a Schema", hint)
-    return TableSource(Table.encode(table, given))
+    if unit is None:
+        return TableSource(Table.encode(table, given))
+    return TableSource(bounded_table(table, given, unit, insecure_seed), unit)
 
 
 def _named(settings: Any) -> Mapping[str, Any]:

@@ -20,6 +20,7 @@ from typing import Any
 from pointillist.accounts import Account
 from pointillist.algorithms import Method
 from pointillist.checks import check
+from pointillist.data.neighbours import Unit
 from pointillist.data.schema import Schema
 from pointillist.data.sources import LaterSource
 from pointillist.errors import RunStopped, Shown, in_short
@@ -261,6 +262,7 @@ def _write_ledger(job: Job, place: Place, error: BaseException) -> None:
         "epsilon": ledger.budget.epsilon,
         "delta": ledger.budget.delta,
         "relation": ledger.budget.relation.value,
+        **({} if ledger.budget.unit is None else {"unit": asdict(ledger.budget.unit)}),
         "accounting": ledger.accounting,
         "rho": ledger.limit,
         "spent": ledger.spent,
@@ -276,7 +278,8 @@ def _write_ledger(job: Job, place: Place, error: BaseException) -> None:
 def _job_of(spec: Mapping[str, Any], table: Any, public: Any, method: Method | None) -> Job:
     """The job of a journal."""
     schema = Schema.from_dict(spec["schema"])
-    source = LaterSource(schema, spec["n"]) if table is None else table
+    unit = spec.get("unit")
+    source = LaterSource(schema, spec["n"], unit=Unit(**unit) if unit else None) if table is None else table
     given, rule = Shown("none" if public is None else "a table"), "must be as in the interrupted run"
     check((public is None) == (spec["public"] is None), "public", given, rule, "give the same public table, or none")
     job = prepare(
@@ -285,6 +288,8 @@ def _job_of(spec: Mapping[str, Any], table: Any, public: Any, method: Method | N
         method=spec["method"] if method is None else method,
         workload=Workload.from_dict(spec["workload"], schema.domain),
         public=public,
+        unit=unit["name"] if unit else None,
+        max_rows=unit["max_rows"] if unit else None,
         **{name: spec[name] for name in ("epsilon", "delta", "relation", "group", "settings", *OPTIONS)},
     )
     again = json.loads(json.dumps(job.to_dict()))

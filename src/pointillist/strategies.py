@@ -18,6 +18,7 @@ from pointillist.privacy.facts import Facts, Phase
 from pointillist.privacy.ledger import minus, split
 from pointillist.privacy.mechanisms import gaussian_scale
 from pointillist.privacy.scores import ScoreRule
+from pointillist.privacy.sensitivity import of_total, square_of_counts
 from pointillist.queries.base import Queries
 from pointillist.queries.candidates import Candidates
 
@@ -35,7 +36,7 @@ def select_share(alpha: float) -> float:
 
 def noise_of(asked: tuple[Ask, ...], facts: Facts) -> tuple[float, float]:
     """The smallest and the largest noise of some measurements."""
-    worst = {(rho, max(1, queries.sensitivity(facts.relation).l2_squared)) for queries, rho in asked}
+    worst = {(rho, square_of_counts(queries, facts)) for queries, rho in asked}
     scales = [gaussian_scale(rho, square) for rho, square in worst]
     return min(scales), max(scales)
 
@@ -73,7 +74,8 @@ class Rounds:
         """The number of rounds that are still to be made."""
         if not self.unit:
             return self.most - self.done
-        wanted = int(facts.total * math.sqrt(facts.rho) / self.unit + 1e-9)  # the same however rho and unit were scaled
+        # the same however rho and unit were scaled
+        wanted = int(facts.total * math.sqrt(facts.rho_per_row) / self.unit + 1e-9)
         return min(self.most, max(self.least, wanted)) - self.done
 
 
@@ -108,8 +110,8 @@ class SelectEvenly:
 
     def outline(self, facts: Facts) -> tuple[Phase, ...]:
         _, rho = self._rhos(facts)
-        square = max(1, self.candidates.sensitivity(facts.relation).l2_squared)
-        noise = (gaussian_scale(rho, 1), gaussian_scale(rho, square)) if self.measure else None
+        squares = of_total(facts), square_of_counts(self.candidates, facts)
+        noise = (gaussian_scale(rho, squares[0]), gaussian_scale(rho, squares[1])) if self.measure else None
         once = None if self.repeat else len(self.candidates)
         return (Phase(self.rounds.count(facts), self.picks, True, noise, once),)
 
@@ -124,7 +126,8 @@ class SelectEvenly:
 class SelectGrowing:
     """k picks in round t = 0, 1, ..., drawn as Pr[q] ∝ exp(eta t (q(P) - q(D))), until the budget would be overrun.
 
-    In counts that is a selection of scale n / (eta t), which costs (eta t / n)^2 / 2; round 0 is uniform and free.
+    In counts that is a selection of scale n / (eta t), which costs (m eta t / n)^2 / 2 if a unit has up to m rows;
+    round 0 is uniform and free.
     """
 
     candidates: Candidates = field(repr=False)
@@ -143,8 +146,8 @@ class SelectGrowing:
         check(self.eta >= least, "eta", self.eta, rule, "use a larger eta or more rounds")
 
     def _count(self, facts: Facts) -> int:
-        rounds = _affordable(self.eta, self.picks, self.most_rounds, facts.rho, facts.total)
-        largest = facts.total * math.sqrt(2 * facts.rho / self.picks)
+        rounds = _affordable(self.eta * facts.rows_per_unit, self.picks, self.most_rounds, facts.rho, facts.total)
+        largest = facts.total * math.sqrt(2 * facts.rho_per_row / self.picks)
         rule = f"must be at most {largest:.4g} for one paid round of {self.picks} samples to fit the budget"
         check(rounds >= 2, "eta", self.eta, rule, "use a smaller eta, fewer samples or a larger epsilon")
         return rounds
@@ -157,11 +160,12 @@ class SelectGrowing:
             return None
         if t == 0:
             return Draw(self.candidates, self.rule, self.picks)
-        return Select(self.candidates, self.rule, self.picks, growing_cost(self.eta, t, facts.total), 0.0)
+        rho = growing_cost(self.eta * facts.rows_per_unit, t, facts.total)
+        return Select(self.candidates, self.rule, self.picks, rho, 0.0)
 
 
 def growing_cost(eta: float, t: int, total: int) -> float:
-    """rho of one selection of scale n / (eta t)."""
+    """rho of one selection of scale n / (eta t), if a score can change by 1; for m, eta is given m times as large."""
     return (eta * t / total) ** 2 / 2
 
 

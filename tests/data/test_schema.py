@@ -143,7 +143,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (spec_of(), "schema must have at least one column, got no column; add columns."),
     (
         spec_of(SEX, reviewd=True),
-        "schema must only have the keys format, reviewed, ignore, column, got 'reviewd'; did you mean 'reviewed'.",
+        "schema must only have the keys format, reviewed, ignore, column, rule, got 'reviewd'; "
+        "did you mean 'reviewed'.",
     ),
     (spec_of(SEX, reviewed="yes"), "schema: reviewed must be true or false, got 'yes'; write true or false."),
     (spec_of(SEX, ignore="id"), "schema: ignore must be a list of names, got 'id'; write [\"name\"]."),

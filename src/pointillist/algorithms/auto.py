@@ -119,7 +119,7 @@ class MeasureOnce:
         """What to measure: the first ``wanted`` of the measurable queries, unless noise would hide them."""
         chosen = set(self.measurable[: self.wanted])
         while True:
-            variance = len(chosen) / (facts.rho * facts.total**2)
+            variance = len(chosen) / (facts.rho_per_row * facts.total**2)
             hidden = [q for q in chosen if _smaller([q]) and _noise_ratio(q) * variance > self.most_noise]
             if not hidden:
                 break

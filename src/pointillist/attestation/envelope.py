@@ -57,7 +57,8 @@ def manifest_of(digests: Digests) -> bytes:
 def predicate_of(about: Description) -> dict[str, Any]:
     """The privacy facts of a release, as they are signed."""
     privacy = about.privacy
-    return {
+    unit = {} if privacy.unit is None else {"unit": {"name": privacy.unit.name, "maxRows": privacy.unit.max_rows}}
+    return unit | {
         "private": privacy.private,
         "relation": privacy.relation,
         "epsilon": privacy.epsilon,

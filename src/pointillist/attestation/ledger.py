@@ -7,7 +7,7 @@ import re
 from fractions import Fraction
 
 from pointillist.attestation.findings import Failed, require
-from pointillist.data.neighbours import Relation
+from pointillist.data.neighbours import Relation, meaning_of
 from pointillist.privacy.budget import Budget, rho_of
 from pointillist.privacy.gaussian import LEAST_SCALES, gaussian_rho_of
 from pointillist.privacy.ledger import GAUSSIAN, Entry
@@ -54,7 +54,7 @@ def check_sum(privacy: Privacy) -> str:
 def check_conversion(privacy: Privacy) -> str:
     """rho follows from epsilon and delta by the stated accounting."""
     epsilon, delta = privacy.epsilon, privacy.delta
-    Budget(epsilon, delta, Relation(privacy.relation))  # refuses what is no budget
+    Budget(epsilon, delta, Relation(privacy.relation), privacy.unit)  # refuses what is no budget
     require(epsilon >= SMALLEST, f"epsilon = {epsilon!r} is too small to be converted")
     if privacy.accounting == "zCDP":
         wanted = rho_of(epsilon, delta)
@@ -118,6 +118,8 @@ def check_statement(about: Description) -> str:
     if promise is None or budget is None:
         raise Failed("the statement does not state a guarantee and a budget")
     require(promise["relation"] == privacy.relation, "the statement names another relation")
+    meant = meaning_of(Relation(privacy.relation), privacy.unit)
+    require(f": {meant}" in text, "the statement says something else of which tables are neighbours")
     for name, value in (("epsilon", privacy.epsilon), ("delta", privacy.delta)):
         shown = _number(promise[name])
         require(value * (1 - 1e-12) <= shown <= value * (1 + 1e-3), f"the statement has another {name}")

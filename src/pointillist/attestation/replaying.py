@@ -20,6 +20,7 @@ from pointillist.framework import Algorithm, Log, Replay, run
 from pointillist.privacy.curator import Ask
 from pointillist.privacy.ledger import Entry
 from pointillist.privacy.scores import Pick, ScoreRule
+from pointillist.privacy.sensitivity import of_score
 from pointillist.queries.base import Queries
 from pointillist.queries.candidates import Candidates, Grouping
 from pointillist.queries.measurement import Measurement
@@ -48,7 +49,6 @@ class Checked(Replay):
 
     def __init__(self, log: Log, charges: Sequence[Entry]) -> None:
         super().__init__(log)
-        self._relation = log.facts.relation
         self._charges: Iterator[Entry] = iter(charges)
 
     def select(
@@ -63,7 +63,7 @@ class Checked(Replay):
         """The picks of the next selection, which must be candidates that were paid for at the rule's sensitivity."""
         found = _next(lambda: super(Checked, self).select(candidates, estimate, rule, rho, picks, taken))
         require(len(found) == picks, f"the method selects {picks:,} candidates, the transcript has {len(found):,}")
-        wanted = max(1, rule.sensitivity(candidates, self._relation))
+        wanted = of_score(rule, candidates, self._facts)
         for pick in found:
             require(candidates.find(pick.queries) is not None, "the transcript picks what was no candidate")
             entry = _next(lambda: next(self._charges))

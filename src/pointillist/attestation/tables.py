@@ -10,6 +10,7 @@ from pointillist.attestation.evidence import Evidence
 from pointillist.attestation.findings import Failed, one_line, require
 from pointillist.data.columns.clock import Unreadable, from_texts, ticks_of
 from pointillist.data.dialects import PLAIN
+from pointillist.data.rules import Rules
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table, read_file
 from pointillist.release.folder import ROWS_CSV, ROWS_PARQUET
@@ -37,6 +38,8 @@ def check_tables(evidence: Evidence) -> str:
     for name in schema.names:  # numbers in the same bin must be the same, too
         same = _same(texts.column(name), arrow.column(name))
         require(same, f"the two tables differ in a cell of column {one_line(name)[:60]!r}")
+    broken = [rule for rule, times in Rules(schema.rules, schema.columns).violations(arrow).items() if times]
+    require(not broken, f"the rows break a rule of the schema: {one_line(broken[0])[:60] if broken else ''}")
     return f"{rows:,} rows and {len(schema.names):,} columns of the schema, the same in both files"
 
 

@@ -12,6 +12,7 @@ from pointillist.data.neighbours import Relation
 from pointillist.framework import Log
 from pointillist.privacy.ledger import Entry, minus
 from pointillist.privacy.mechanisms import gaussian_scale
+from pointillist.privacy.sensitivity import of_counts, of_total
 from pointillist.queries.base import Queries, Sensitivity
 from pointillist.queries.measurement import Measurement
 from pointillist.release import Description
@@ -56,17 +57,17 @@ def check_sensitivities(about: Description, log: Log) -> str:
 
     A score can be more sensitive than the queries that were picked by it: the replay checks that.
     """
-    relation = Relation(about.privacy.relation)
+    facts = about.facts
     known: dict[Queries, Sensitivity] = {}
     for n, ((label, queries, _), entry) in enumerate(zip(_charged_for(log), _paid(about), strict=True), 1):
         if queries not in known:
-            known[queries] = queries.sensitivity(relation)
+            known[queries] = of_counts(queries, facts)
         found = known[queries]
-        square = max(1, found.single**2 if label == SELECTED else found.l2_squared)
+        square = max(of_total(facts), found.single**2 if label == SELECTED else found.l2_squared)
         paid = square_of(entry)
         reason = f"{label} {n:,} can change by the root of {square:,}, but was charged for that of {float(paid):g}"
         require(paid >= square, reason)
-    return f"recomputed for {len(known):,} different queries under {relation.value}"
+    return f"recomputed for {len(known):,} different queries under {facts.relation.value}"
 
 
 def check_facts(about: Description, run_charges: Sequence[Entry]) -> str:
@@ -84,7 +85,7 @@ def check_facts(about: Description, run_charges: Sequence[Entry]) -> str:
         require(about.total_sigma == 0, "the number of rows is public under replace, but has noise")
     else:
         require(len(counted) == 1 and ledger[0] == counted[0], "the number of rows must be the first charge, once")
-        same = counted[0].scale == about.total_sigma == gaussian_scale(counted[0].rho, 1)
+        same = counted[0].scale == about.total_sigma == gaussian_scale(counted[0].rho, of_total(about.facts))
         require(same, "the noise of the number of rows is not what was charged")
     before = ledger[: len(ledger) - len(run_charges)]
     left = minus(about.privacy.rho, sum((Fraction(entry.rho) for entry in before), Fraction(0)))

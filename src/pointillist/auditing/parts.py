@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pointillist.data.neighbours import Relation
+from pointillist.data.neighbours import Relation, Unit
 from pointillist.data.schema import Schema
+from pointillist.data.sources import TableSource
 from pointillist.data.table import Table
 from pointillist.framework import Algorithm, Draw, Log, Measure, Select, Step, Update, Updated, most_rounds, run
 from pointillist.job import Job, prepare
@@ -36,15 +37,26 @@ class Case:
         schema: the columns.
         rows: the number of rows of the made-up tables.
         options: the other options of :func:`pointillist.prepare`, by name.
+        unit: what is protected as a whole, if it is not a row.
     """
 
     schema: Schema
     rows: int
     options: dict[str, Any]
+    unit: Unit | None = None
+
+    def source(self, table: Table) -> TableSource:
+        """The rows of a made-up table, which has one unit of several rows."""
+        return TableSource(table, self.unit)
 
     def job(self, table: Table) -> Job:
         """The checked job for a made-up table."""
-        return prepare(table, **self.options)
+        return prepare(self.source(table), **self.options)
+
+    @property
+    def changed(self) -> int:
+        """The number of rows in which two neighbours differ."""
+        return 1 if self.unit is None else self.unit.max_rows
 
     @property
     def relation(self) -> Relation:

@@ -16,7 +16,7 @@ from pointillist.auditing.parts import MEASUREMENT, SELECTION, WHOLE, Case
 from pointillist.auditing.runs import Batch, Laboratory, NoiseOf, cores, repeated
 from pointillist.auditing.tables import LEAST_ROWS, designs
 from pointillist.checks import at_least, between, check, one_of, real, share, whole
-from pointillist.data.neighbours import Relation
+from pointillist.data.neighbours import Relation, Unit
 from pointillist.data.schema import Schema
 from pointillist.errors import InputError, brief
 from pointillist.privacy.ledger import Ledger
@@ -126,6 +126,7 @@ class Audit:
         relation: which tables are neighbours.
         epsilon, delta: the budget.
         rows: the number of rows of the made-up tables.
+        max_rows: the rows of the unit in which they differ; None for one row.
         confidence: all bounds hold together with this probability.
         findings: one for each part.
         seconds: how long it took.
@@ -136,6 +137,7 @@ class Audit:
     epsilon: float
     delta: float
     rows: int
+    max_rows: int | None
     confidence: float
     findings: tuple[Finding, ...]
     seconds: float
@@ -168,7 +170,8 @@ def audit(
     epsilon: float,
     method: str,
     delta: float | None = None,
-    relation: str = "replace",
+    relation: str | None = None,
+    max_rows: int | None = None,
     workload: Any = "marginals:3",
     group: str | None = None,
     settings: dict[str, Any] | None = None,
@@ -181,14 +184,15 @@ def audit(
     progress: AuditProgress = lambda part, done, runs: None,
     noise_of: NoiseOf | None = None,
 ) -> Audit:
-    """Try to refute the promise of a run, on made-up tables that differ in one row.
+    """Try to refute the promise of a run, on made-up tables that differ in one row or one unit.
 
     Args:
         schema: the columns. Only their numbers of values matter.
         epsilon: the privacy loss that is promised.
         method: the name of a method that needs no public table.
         delta: the probability that the loss is larger; by default 1 / rows^2.
-        relation: ``"replace"`` or ``"add-remove"``.
+        relation: ``"replace"`` or ``"add-remove"``; by default ``"replace"``, and ``"add-remove"`` with ``max_rows``.
+        max_rows: audit a run with a unit of privacy of this number of rows.
         workload: the queries to keep: a :class:`~pointillist.Workload` or a text such as ``"marginals:3"``.
         group: ``"query"`` or ``"marginal"``.
         settings: hyper-parameters of the method, by name.
@@ -204,14 +208,17 @@ def audit(
     began = time.perf_counter()
     hint = "load it with Schema.load(...)"
     check(isinstance(schema, Schema), "schema", brief(schema), "must be a Schema", hint)
+    unit = None if max_rows is None else Unit("unit", max_rows)
+    if relation is None:
+        relation = (Relation.REPLACE if unit is None else Relation.ADD_REMOVE).value
     options = {"epsilon": epsilon, "delta": delta, "relation": relation, "workload": workload, "group": group}
-    case = _case(schema, rows, method, options | {"settings": {} if settings is None else settings})
+    case = _case(schema, rows, method, options | {"settings": {} if settings is None else settings}, unit)
     if runs is not None:
         runs = between("runs", whole("runs", runs), LEAST_RUNS, MOST_RUNS, "give for example 10000")
     seconds = between("seconds", real("seconds", seconds, 60), 1e-3, MOST_SECONDS, "give for example 60")
     confidence = share("confidence", real("confidence", confidence, 0.999), 0.999)
     processes = at_least("processes", whole("processes", cores() if processes is None else processes), 1)
-    pairs = designs(schema, case.relation, rows)
+    pairs = designs(schema, case.relation, rows, case.changed)
     first = Laboratory(case, pairs[0], noise_of)
     names = [name for name in first.parts() if whole_run or name != WHOLE]
     rule, hint = "must select or measure in its first round for an audit of single steps", "add --whole"
@@ -225,18 +232,19 @@ def audit(
         findings.append(_finding(name, labs, plan))
     delta = first.part(names[0]).ledger.budget.delta
     spent = time.perf_counter() - began
-    return Audit(method, case.relation.value, epsilon, delta, rows, confidence, tuple(findings), spent)
+    return Audit(method, case.relation.value, epsilon, delta, rows, max_rows, confidence, tuple(findings), spent)
 
 
-def _case(schema: Schema, rows: int, method: str, options: dict[str, Any]) -> Case:
+def _case(schema: Schema, rows: int, method: str, options: dict[str, Any], unit: Unit | None) -> Case:
     """The checked case; :func:`pointillist.prepare` checks the rest."""
-    between("rows", whole("rows", rows), LEAST_ROWS, MOST_ROWS, "give for example 1000")
+    least = LEAST_ROWS if unit is None else LEAST_ROWS + unit.max_rows
+    between("rows", whole("rows", rows), least, MOST_ROWS, "give for example 1000")
     if get_method(method).public is Public.NEEDED:
         rule = "must be a method that needs no public table for an audit"
         raise InputError("method", method, rule, "audit mwem, pep, gem or auto, whose steps are the same")
     relation = Relation(one_of("relation", options["relation"], [one.value for one in Relation]))
     delta = 1 / rows**2 if options["delta"] is None else options["delta"]
-    return Case(schema, rows, options | {"delta": delta, "relation": relation, "method": method})
+    return Case(schema, rows, options | {"delta": delta, "relation": relation, "method": method}, unit)
 
 
 def _finding(name: str, labs: list[Laboratory], plan: _Plan) -> Finding:

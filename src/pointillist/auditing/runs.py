@@ -18,7 +18,6 @@ from pointillist.auditing.bounds import Gaussian
 from pointillist.auditing.parts import Case, Part, parts_of
 from pointillist.auditing.tables import Neighbours
 from pointillist.auditing.witness import CountedNoise, Witness
-from pointillist.data.sources import TableSource
 from pointillist.privacy.curator import Curator
 from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.privacy.ledger import GAUSSIAN, Entry
@@ -95,7 +94,7 @@ class Laboratory:
         part, table = self.part(name), self.pair.tables()[1]
         found = []
         for number in range(runs):
-            curator = Curator(TableSource(table), copy.deepcopy(part.ledger), InsecureSeededNoise(number))
+            curator = Curator(self.case.source(table), copy.deepcopy(part.ledger), InsecureSeededNoise(number))
             witness = Witness(curator, self.pair)
             part.ask(witness)
             found.append(witness.information)
@@ -111,7 +110,7 @@ class Laboratory:
         for number in range(count):
             inner = copy.deepcopy(part.noise) if self.noise_of is None else self.noise_of(start + number)
             noise = CountedNoise(inner)
-            curator = Curator(TableSource(rows), copy.deepcopy(part.ledger), noise)
+            curator = Curator(self.case.source(rows), copy.deepcopy(part.ledger), noise)
             witness = Witness(curator, self.pair)
             part.ask(witness)
             ratios[number] = witness.ratio

@@ -1,4 +1,4 @@
-"""Made-up neighbouring tables on which one row can be seen as well as possible. No real data is used."""
+"""Made-up neighbouring tables on which one row, or one unit, can be seen as well as possible. No real data is used."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEAST_ROWS = 10
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Two tables that differ in one row, as distinct rows and how often each occurs.
+    """Two tables that differ in one row or unit, as distinct rows and how often each occurs.
 
     Attributes:
         schema: the columns.
@@ -46,8 +46,8 @@ class Neighbours:
         return self._counted[queries]
 
 
-def designs(schema: Schema, relation: Relation, rows: int) -> list[Neighbours]:
-    """Pairs of neighbours, each of which makes one row plain to see for some workloads.
+def designs(schema: Schema, relation: Relation, rows: int, changed: int = 1) -> list[Neighbours]:
+    """Pairs of neighbours, each of which makes one unit plain to see for some workloads.
 
     Nearly all rows are equal, so that the model is wrong about every query. The row that changes has other values in
     every column, so that every measurement moves by its whole sensitivity. The pairs differ in which scores of a
@@ -57,6 +57,7 @@ def designs(schema: Schema, relation: Relation, rows: int) -> list[Neighbours]:
         schema: the columns.
         relation: which tables are neighbours.
         rows: the number of rows of the larger table.
+        changed: the number of rows of the unit that is added, all of them equal; more than 1 under add-remove only.
     """
     domain = schema.domain
     d = len(domain)
@@ -65,13 +66,13 @@ def designs(schema: Schema, relation: Relation, rows: int) -> list[Neighbours]:
     for kept in dict.fromkeys((tuple(range(0, d, 2)), tuple(range(d)), tuple(range(d - 1)))):
         inside = np.isin(np.arange(d), kept)
         pair = np.where(inside, low, high), np.where(inside, high, low)
-        found.append(_neighbours(schema, relation, [(low, rows - 1)], *pair))
+        found.append(_neighbours(schema, relation, [(low, rows - changed)], *pair, changed))
     for size in sorted({1, 2, d // 4, d // 2} & set(range(1, d))):
         third = np.where(np.arange(d) < size, low, high)
-        fewer = (rows - 3) // 2  # two rows less than the others together, so that no maximum is a tie
-        others = rows - 1 - fewer
+        fewer = (rows - changed - 2) // 2  # two rows less than the others together, so that no maximum is a tie
+        others = rows - changed - fewer
         base = [(low, fewer), (high, others // 2), (third, others - others // 2)]
-        found.append(_neighbours(schema, relation, base, low, high))
+        found.append(_neighbours(schema, relation, base, low, high, changed))
     return found
 
 
@@ -81,9 +82,11 @@ def _neighbours(
     base: Sequence[tuple[np.ndarray, int]],
     first: np.ndarray,
     second: np.ndarray,
+    changed: int,
 ) -> Neighbours:
-    """The base with the row ``first`` or ``second``; under add-remove without another row or with ``second``."""
+    """The base with the row ``first`` or ``second``; under add-remove without another row or with ``second``, as often
+    as ``changed`` says."""
     rows = np.array([*(row for row, _ in base), first, second])
     common = [times for _, times in base]
-    weights = np.array([*common, relation is Relation.REPLACE, 0]), np.array([*common, 0, 1])
+    weights = np.array([*common, relation is Relation.REPLACE, 0]), np.array([*common, 0, changed])
     return Neighbours(schema, tuple(rows.T), weights)

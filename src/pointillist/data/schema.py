@@ -27,7 +27,8 @@ A schema is a TOML file that people edit by hand::
     missing = true
     missing_values = ["?", -9]
 
-docs/schema.md describes all kinds and keys; :mod:`pointillist.data.columns` has the kinds of columns.
+docs/schema.md describes all kinds and keys; :mod:`pointillist.data.columns` has the kinds of columns, and
+:mod:`pointillist.data.rules` rules for the rows.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ from pointillist.data.columns.base import check_flag, check_keys, check_text
 from pointillist.data.domain import Domain
 from pointillist.data.files import EVERYONE, path_of, private_mode, write_text
 from pointillist.data.messages import fragment, reason
-from pointillist.errors import InputError, Shown
+from pointillist.data.obeying import Group, groups_of
+from pointillist.data.rules import Rule, Rules, with_mappings
+from pointillist.errors import InputError, Shown, nearest
 
 __all__ = [
     "About",
@@ -127,6 +130,7 @@ class Schema:
         about: Descriptions and units, by the name of the column.
         notes: Remarks for the reader of the file, by the name of the column. They are written as comments above the
             column and lost when the file is read.
+        rules: What every synthetic row must obey (:mod:`pointillist.data.rules`).
     """
 
     columns: tuple[Column, ...]
@@ -135,6 +139,7 @@ class Schema:
     extras: tuple[tuple[int, Extra], ...] = ()
     about: Mapping[str, About] = field(default_factory=dict, hash=False)
     notes: Mapping[str, str] = field(default_factory=dict, compare=False)
+    rules: tuple[Rule, ...] = ()
 
     @classmethod
     def of(
@@ -144,6 +149,7 @@ class Schema:
         ignore: Sequence[str] = (),
         about: Mapping[str, About] | None = None,
         notes: Mapping[str, str] | None = None,
+        rules: Sequence[Rule] = (),
     ) -> Schema:
         """Create a schema from all columns of a table in order, constants and identifiers among them.
 
@@ -153,11 +159,12 @@ class Schema:
             ignore: Columns of the data that are left out.
             about: Descriptions and units, by the name of the column.
             notes: Remarks that are written as comments above the columns, by the name of the column.
+            rules: What every synthetic row must obey.
         """
         kinds = tuple(EXTRA_KINDS.values())
         extras = tuple((n, column) for n, column in enumerate(columns) if isinstance(column, kinds))
         kept: Any = tuple(column for column in columns if not isinstance(column, kinds))
-        return cls(kept, reviewed, ignore, extras, about or {}, notes or {})  # type: ignore[arg-type]
+        return cls(kept, reviewed, ignore, extras, about or {}, notes or {}, rules)  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         rule, hint = "must be a list of columns", "give Categorical and Numeric columns"
@@ -175,6 +182,28 @@ class Schema:
         unknown = sorted({*self.about, *self.notes} - set(self.names))
         rule, hint = "must be about columns of the schema", "remove the others"
         check(not unknown, "schema: about and notes", fragment(unknown), rule, hint)
+        self._check_rules()
+
+    def _check_rules(self) -> None:
+        """Refuse rules about other columns, rules that compare what cannot be compared, and rules that contradict each
+        other."""
+        good = isinstance(self.rules, list | tuple) and all(isinstance(rule, Rule) for rule in self.rules)
+        check(good, "schema: rules", fragment(self.rules), "must be a list of rules", "give Rule objects")
+        object.__setattr__(self, "rules", Rules(self.rules, self.columns))
+        for rule in self.rules:
+            unknown = [name for name in rule.columns if name not in self.domain.names]
+            hint = nearest(unknown[0], self.domain.names) if unknown else ""
+            check(not unknown, "rule", fragment(unknown), "must be about columns of the schema", hint)
+        for group in self.rule_groups:
+            group.check()
+            texts = Shown("; ".join(rule.text for rule in group.rules)[:200])
+            rule_text, hint = "must allow at least one row together (none was found)", "remove one of them"
+            check(group.allowed() is not None, "rules", texts, rule_text, hint)
+
+    @cached_property
+    def rule_groups(self) -> tuple[Group, ...]:
+        """The rules in groups that share no column, with what is needed to obey them."""
+        return groups_of(self.columns, self.rules)
 
     def _check_ignore(self) -> None:
         names = isinstance(self.ignore, list | tuple) and all(isinstance(name, str) for name in self.ignore)
@@ -231,14 +260,16 @@ class Schema:
         columns = [extras[name] if name in extras else self.columns[self.domain.index(name)] for name in names]
         about = {name: words for name, words in self.about.items() if name in names}
         notes = {name: note for name, note in self.notes.items() if name in names}
-        return Schema.of(columns, self.reviewed, self.ignore, about, notes)
+        rules = tuple(rule for rule in self.rules if set(rule.columns) <= set(names))
+        return Schema.of(columns, self.reviewed, self.ignore, about, notes, rules)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of a schema file, which :meth:`from_dict` reads."""
         out: dict[str, Any] = {"format": 1, "reviewed": self.reviewed}
         if self.ignore:
             out["ignore"] = list(self.ignore)
-        return out | {"column": [column.to_dict() | self._words(column.name) for column in self.everything]}
+        out["column"] = [column.to_dict() | self._words(column.name) for column in self.everything]
+        return out | ({"rule": [rule.to_dict() for rule in self.rules]} if self.rules else {})
 
     def _words(self, name: str) -> dict[str, str]:
         return self.about[name].to_dict() if name in self.about else {}
@@ -251,17 +282,22 @@ class Schema:
         check(
             type(written) is int and written == 1, "schema: format", fragment(written), "must be 1", "write format = 1"
         )
-        check_keys("schema", spec, ("format", "reviewed", "ignore", "column"))
+        check_keys("schema", spec, ("format", "reviewed", "ignore", "column", "rule"))
         listed, rule = isinstance(spec.get("column"), list), "must have at least one column"
         check(listed, "schema", Shown("no [[column]]"), rule, "add [[column]] tables")
         columns = [_column(column) for column in spec["column"]]
         about = {column.name: words for column, words in columns if words != About()}
-        return cls.of([column for column, _ in columns], spec.get("reviewed", False), spec.get("ignore", []), about)
+        rules = spec.get("rule", [])
+        check(isinstance(rules, list), "schema: rule", fragment(rules), "must be a list of tables", "write [[rule]]")
+        made = tuple(Rule.from_dict(rule) for rule in rules)
+        kinds = [column for column, _ in columns]
+        return cls.of(kinds, spec.get("reviewed", False), spec.get("ignore", []), about, rules=made)
 
     def to_toml(self) -> str:
         """Return the schema as TOML, which :meth:`load` reads."""
         head = head_of(self.reviewed, self.ignore, "" if self.reviewed else DRAFT_NOTICE)
-        return toml_of(self.to_dict()["column"], self.notes, head)
+        spec = self.to_dict()
+        return toml_of(spec["column"], self.notes, head, spec.get("rule", ()))
 
     def save(self, path: str | Path, data: str | Path | None = None) -> None:
         """Write the schema to a TOML file, all of it or nothing.
@@ -302,10 +338,13 @@ def read_spec(path: str | Path) -> Any:
     size, rule = path.stat().st_size, f"must be a file of at most {MOST_BYTES:,} bytes"
     check(size <= MOST_BYTES, "schema", str(path), rule, "give the schema, not the table")
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        spec = tomllib.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError, RecursionError, MemoryError) as error:
         rule = f"must be valid TOML ({_problem(error)})"
         raise InputError("schema", str(path), rule, "correct the file") from None
+    if "rule" in spec:
+        spec["rule"] = with_mappings(spec["rule"], path.parent)
+    return spec
 
 
 def problems_of(spec: Any) -> list[str]:
@@ -382,18 +421,24 @@ def head_of(reviewed: bool, ignore: Sequence[str], notice: str = "") -> str:
     return "\n".join(lines)
 
 
-def toml_of(tables: Sequence[Mapping[str, Any]], notes: Mapping[str, str], head: str) -> str:
+def toml_of(
+    tables: Sequence[Mapping[str, Any]], notes: Mapping[str, str], head: str, rules: Sequence[Mapping[str, Any]] = ()
+) -> str:
     """Return the text of a schema file.
 
     Args:
         tables: The ``[[column]]`` tables.
         notes: Remarks that are written as comments above the columns, by the name of the column.
         head: What comes before the columns.
+        rules: The ``[[rule]]`` tables.
     """
     lines = [head]
     for spec in tables:
         pairs = "\n".join(f"{key} = {_toml(value)}" for key, value in spec.items())
         lines.append(f"\n{comment_of(notes.get(spec['name'], ''))}[[column]]\n{pairs}")
+    for spec in rules:
+        pairs = "\n".join(f"{key} = {_toml(value)}" for key, value in spec.items())
+        lines.append(f"\n[[rule]]\n{pairs}")
     return "\n".join(lines) + "\n"
 
 
@@ -445,5 +490,5 @@ def _toml(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_toml(key)} = {_toml(entry)}" for key, entry in value.items()) + " }"
+        return "{ " + ", ".join(f"{_toml(str(key))} = {_toml(entry)}" for key, entry in value.items()) + " }"
     return repr(value)

@@ -18,6 +18,7 @@ import numpy as np
 from pointillist.checks import check
 from pointillist.data.columns import Merged
 from pointillist.data.domain import Attributes, Domain
+from pointillist.data.neighbours import Unit
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table
 from pointillist.errors import InputError, Shown
@@ -41,7 +42,10 @@ BATCH_ROWS = 1 << 16  # a batch's keys (512 KiB each) stay in the processor's ca
 
 @runtime_checkable
 class Source(Protocol):
-    """Private rows, as integer codes over a schema."""
+    """Private rows, as integer codes over a schema.
+
+    A source whose rows are bounded per unit has an attribute ``unit``, a :class:`~pointillist.data.neighbours.Unit`.
+    """
 
     @property
     def schema(self) -> Schema:
@@ -57,9 +61,15 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class TableSource:
-    """The rows of a table in memory."""
+    """The rows of a table in memory.
+
+    Attributes:
+        table: the rows.
+        unit: says that the table has at most ``unit.max_rows`` rows of each unit; None if units are rows.
+    """
 
     table: Table
+    unit: Unit | None = None
 
     @property
     def schema(self) -> Schema:
@@ -84,11 +94,13 @@ class LaterSource:
         schema: the columns.
         public_rows: the number of rows, where it is public.
         load: gives the table; without it the rows cannot be had.
+        unit: says that the table has at most ``unit.max_rows`` rows of each unit; None if units are rows.
     """
 
     schema: Schema
     public_rows: int | None
     load: Callable[[], Table] | None = None
+    unit: Unit | None = None
 
     @property
     def rows(self) -> int:
@@ -126,6 +138,11 @@ class MergedSource:
     def rows(self) -> int:
         """The number of rows."""
         return self.source.rows
+
+    @property
+    def unit(self) -> Unit | None:
+        """What the rows are bounded by: as those of the source."""
+        return getattr(self.source, "unit", None)
 
     def batches(self) -> Iterator[Columns]:
         """The rows, with the groups of merged columns in place of their fine codes."""

@@ -129,6 +129,8 @@ class Table:
     def to_arrow(self, seed: int = 0) -> pa.Table:
         """Decode to an Arrow table, with the labels and types of the schema.
 
+        Numbers are drawn from their bins so that rows obey the rules of the schema, as far as their bins allow for it.
+
         Args:
             seed: The seed with which numbers are drawn from their bins.
         """
@@ -137,6 +139,8 @@ class Table:
         rng = np.random.default_rng(seed)
         pairs = zip(self.schema.columns, self.codes, strict=True)
         cells = {column.name: column.decode(codes, rng) for column, codes in pairs}
+        for group in self.schema.rule_groups:
+            group.settle(cells, [self.codes[n] for n in group.positions], rng)
         cells |= {extra.name: extra.make(len(self), rng) for _, extra in self.schema.extras}
         return pa.table({name: cells[name] for name in self.schema.names})
 

@@ -56,7 +56,7 @@ def require_effect(budget: Budget, facts: Facts, phases: tuple[Phase, ...]) -> N
     picks = sum(phase.rounds * phase.picks for phase in phases)
     if any(phase.noise is not None for phase in phases) or not any(phase.selects for phase in phases):
         return
-    scale, most = selection_scale(split(facts.rho, picks), 1), facts.total / LEAST_EFFECT
+    scale, most = selection_scale(split(facts.rho, picks), facts.rows_per_unit), facts.total / LEAST_EFFECT
     rule = f"must leave each of {picks:,} selections a scale below {most:,.0f} (it would be {scale:,.3g})"
     hint = "with more, picks are random: use a larger epsilon or fewer rounds"
     check(scale <= most, "epsilon", budget.epsilon, rule, hint)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from scipy.optimize import brentq
 
 from pointillist.checks import check, positive, share
-from pointillist.data.neighbours import Relation
+from pointillist.data.neighbours import Relation, Unit, meaning_of
 from pointillist.privacy.mechanisms import KEPT
 
 __all__ = ["Budget", "delta_of", "epsilon_of", "log_delta_of", "require_range", "rho_of"]
@@ -202,14 +202,30 @@ class Budget:
         epsilon: the privacy loss, from 1e-9 to 100.
         delta: the probability that the loss is larger, from 1e-300 to 0.5.
         relation: which tables are neighbours.
+        unit: what is protected as a whole; None for rows. Only under add-remove: units have different numbers of rows,
+            so that under replace the number of rows would not be public.
     """
 
     epsilon: float
     delta: float
     relation: Relation = Relation.REPLACE
+    unit: Unit | None = None
 
     def __post_init__(self) -> None:
         require_range(self.epsilon, self.delta)
+        rule = "must be add-remove with a unit, since the number of rows is then not public"
+        good = self.unit is None or self.relation is Relation.ADD_REMOVE
+        check(good, "relation", self.relation.value, rule, "use add-remove, or leave the unit out")
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The largest number of rows that one unit adds or removes; 1 without a unit."""
+        return 1 if self.unit is None else self.unit.max_rows
+
+    @property
+    def meaning(self) -> str:
+        """In words which tables are neighbours."""
+        return meaning_of(self.relation, self.unit)
 
     @property
     def rho(self) -> float:

@@ -21,6 +21,7 @@ from pointillist.privacy.facts import Facts
 from pointillist.privacy.ledger import GAUSSIAN, Entry, Ledger, minus
 from pointillist.privacy.mechanisms import Noise, OpenDPNoise, gaussian_scale, selection_scale
 from pointillist.privacy.scores import Pick, ScoreRule
+from pointillist.privacy.sensitivity import of_score, of_total, square_of_counts
 from pointillist.queries.base import Queries
 from pointillist.queries.candidates import Candidates
 from pointillist.queries.measurement import Measurement
@@ -85,24 +86,29 @@ def planned(ledger: Ledger, total: int, private: bool) -> Facts:
         total: the number of rows, known or assumed.
         private: whether their number is measured first.
     """
-    relation, left = ledger.budget.relation, ledger.left
+    budget, left = ledger.budget, ledger.left
     if not private:
         hint = "give a part of the table"
         check(total <= MOST_PUBLIC_ROWS, "table", total, f"must have at most {MOST_PUBLIC_ROWS:,} rows", hint)
-        return Facts(total, left, relation)
+        return Facts(total, left, budget.relation)
     rho = total_rho(ledger)
-    return Facts(total, minus(left, rho), relation, gaussian_scale(rho, 1))
+    return Facts(total, minus(left, rho), budget.relation, _total_scale(ledger, rho), budget.rows_per_unit)
 
 
 def total_rho(ledger: Ledger) -> float:
     """What the noisy number of rows costs. Its noise must be below the largest number of rows."""
-    rho = with_room(ledger, ledger.left * TOTAL_SHARE, 1)
+    rho = with_room(ledger, ledger.left * TOTAL_SHARE, of_total(ledger.budget))
     if rho <= 0:  # an earlier step has spent all
         raise BudgetError(ledger.limit * TOTAL_SHARE, ledger.left, NUMBER_OF_ROWS)
-    sigma = gaussian_scale(rho, 1)
+    sigma = _total_scale(ledger, rho)
     rule = f"must leave the number of rows a noise below {MOST_ROWS:,} (it would be {sigma:,.3g})"
     check(sigma <= MOST_ROWS, "epsilon", ledger.budget.epsilon, rule, "use a larger epsilon or delta")
     return rho
+
+
+def _total_scale(ledger: Ledger, rho: float) -> float:
+    """The noise of the number of rows."""
+    return gaussian_scale(rho, of_total(ledger.budget))
 
 
 def with_room(ledger: Ledger, rho: float, square: int) -> float:
@@ -115,7 +121,8 @@ class Curator:
     """Holds the private source and answers only through charged mechanisms.
 
     Args:
-        source: the private rows.
+        source: the private rows. If the budget is for a unit, they must be bounded by it: the attribute ``unit`` of the
+            source is that of the budget.
         ledger: the budget; it may be shared with an earlier step, which has spent some of it.
         noise: where noise comes from; OpenDP's samplers by default.
     """
@@ -124,6 +131,8 @@ class Curator:
         self.ledger = ledger
         self.relation = ledger.budget.relation
         self.noise: Noise = OpenDPNoise() if noise is None else noise
+        if ledger.budget.unit != getattr(source, "unit", None):
+            raise ValueError("the rows of the source must be bounded by the unit of the budget")
         self._source = source
         self._facts: Facts | None = None
         self._tables: dict[Attributes, np.ndarray] = {}
@@ -162,11 +171,12 @@ class Curator:
                 self._facts = planned(self.ledger, self.public_rows, private=False)
             else:
                 rho = total_rho(self.ledger)
-                # One row more or less changes the count by 1.
-                self.ledger.charge(_gaussian_entry(NUMBER_OF_ROWS, rho, 1))
-                noisy = self.noise.add_gaussian(np.array([self._source.rows]), rho, 1)
+                budget, square = self.ledger.budget, of_total(self.ledger.budget)
+                self.ledger.charge(_gaussian_entry(NUMBER_OF_ROWS, rho, square))
+                noisy = self.noise.add_gaussian(np.array([self._source.rows]), rho, square)
                 total, left = min(max(1, int(noisy[0])), MOST_ROWS), self.ledger.left
-                self._facts = Facts(total, left, self.relation, gaussian_scale(rho, 1))
+                sigma = _total_scale(self.ledger, rho)
+                self._facts = Facts(total, left, self.relation, sigma, budget.rows_per_unit)
         return self._facts
 
     def select(
@@ -189,7 +199,7 @@ class Curator:
         limit = f"must pick at most {len(candidates):,} candidates, each once"
         hint = "use fewer rounds or picks, or group by query"
         check(taken is None or int(free.sum()) >= picks, "rounds", Shown("more picks"), limit, hint)
-        sensitivity = max(1, rule.sensitivity(candidates, self.relation))
+        sensitivity = of_score(rule, candidates, self.ledger.budget)
         scale = selection_scale(rho, sensitivity)
         found: list[Pick] = []
         for _ in range(picks):
@@ -208,7 +218,7 @@ class Curator:
 
     def measure(self, asked: Sequence[Ask]) -> tuple[Measurement, ...]:
         self._require_domain(tuple(queries for queries, _ in asked))
-        squares = [max(1, queries.sensitivity(self.relation).l2_squared) for queries, _ in asked]
+        squares = [square_of_counts(queries, self.ledger.budget) for queries, _ in asked]
         # A plan that follows from the noisy number of rows may ask for less noise than the account allows.
         rhos = [with_room(self.ledger, rho, square) for (_, rho), square in zip(asked, squares, strict=True)]
         charges = zip(rhos, squares, strict=True)

@@ -19,12 +19,19 @@ class Facts:
         rho: what the steps may spend in all.
         relation: which tables are neighbours.
         total_sigma: the standard deviation of the noise on ``total``; 0 where it is public.
+        rows_per_unit: the largest number of rows that one unit adds or removes; 1 without a unit.
     """
 
     total: int
     rho: float
     relation: Relation = Relation.REPLACE
     total_sigma: float = 0.0
+    rows_per_unit: int = 1
+
+    @property
+    def rho_per_row(self) -> float:
+        """The rho that would buy the same noise if a unit were one row: what plans of rounds are judged by."""
+        return self.rho / self.rows_per_unit**2
 
 
 @dataclass(frozen=True)

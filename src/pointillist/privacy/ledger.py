@@ -135,7 +135,7 @@ class Ledger:
         lines = [
             f"({_shown(budget.epsilon)}, {_shown(budget.delta)})-differential privacy, "
             f"relation {budget.relation.value}: "
-            f"{budget.relation.meaning}{rows}.",
+            f"{budget.meaning}{rows}.",
             f"Budget {self.limit:.6g} {kind_of_budget} (rho), spent {self.spent:.6g}:",
             *(f"  {count:,} x {kind}: {float(rho):.6g}" for kind, (count, rho) in kinds.items()),
         ]

@@ -42,6 +42,14 @@ class Sensitivity:
         """For 0/1 queries: one person changes at most ``changed`` of the counts, each of them by 1."""
         return cls(min(changed, 1), changed, changed, exact)
 
+    def of_rows(self, rows: int) -> Sensitivity:
+        """What ``rows`` rows can change together, if one row can change this much.
+
+        The change of several rows is the sum of their changes, so that no norm of it is above the sum of the norms.
+        Rows that are all equal attain it.
+        """
+        return Sensitivity(rows * self.single, rows * self.l1, rows**2 * self.l2_squared, self.exact)
+
     @classmethod
     def largest(cls, many: Iterable[Sensitivity]) -> Sensitivity:
         """The largest of each: what holds for every member of a list."""

@@ -1,12 +1,14 @@
 """Releases: what is safe to publish, what it says about itself, and how it is saved and loaded."""
 
 from pointillist.release.description import FORMAT, Description, MethodUsed, Privacy, PublicUsed, read, versions
-from pointillist.release.folder import Refined, Release, draw_rows
+from pointillist.release.drawing import Drawn, draw_rows, drawn_rows
+from pointillist.release.folder import Refined, Release
 from pointillist.release.place import Place, check_target
 
 __all__ = [
     "FORMAT",
     "Description",
+    "Drawn",
     "MethodUsed",
     "Place",
     "Privacy",
@@ -15,6 +17,7 @@ __all__ = [
     "Release",
     "check_target",
     "draw_rows",
+    "drawn_rows",
     "read",
     "versions",
 ]

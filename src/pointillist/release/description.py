@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from importlib import metadata
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pointillist.checks import check
-from pointillist.data.neighbours import Relation
+from pointillist.data.neighbours import Relation, Unit
 from pointillist.errors import InputError, Shown
 from pointillist.privacy.facts import Facts
 from pointillist.privacy.ledger import Entry, minus
+from pointillist.release.drawing import Drawn
 
 __all__ = ["FORMAT", "Description", "MethodUsed", "Privacy", "PublicUsed", "read", "versions"]
 
 FORMAT = 2
 """The format of release folders."""
+
+OPTIONAL = {"optional": True}
+"""Marks an entry that is only written where it is set: without it the files are those of earlier versions."""
 
 AGAIN = "make the release again"
 
@@ -56,6 +60,7 @@ class Privacy:
         noise: where the noise came from.
         statement: the guarantee in words.
         ledger: every charge.
+        unit: what is protected as a whole, if it is not a row.
     """
 
     private: bool
@@ -68,6 +73,7 @@ class Privacy:
     noise: str
     statement: str
     ledger: tuple[Entry, ...]
+    unit: Unit | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,7 @@ class Description:
         versions: the packages that made it.
         given: the columns as they were given, if some of them were fine; ``schema`` has them merged.
         format: the format of the folder.
+        rules: what the rules of the schema did to the rows, if it has any.
     """
 
     method: MethodUsed
@@ -115,11 +122,14 @@ class Description:
     versions: dict[str, str]
     given: dict[str, Any] | None = None
     format: int = FORMAT
+    rules: Drawn | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def facts(self) -> Facts:
         """What the run knew before its first round."""
-        return Facts(self.total, self.rho, Relation(self.privacy.relation), self.total_sigma)
+        unit = self.privacy.unit
+        rows_per_unit = 1 if unit is None else unit.max_rows
+        return Facts(self.total, self.rho, Relation(self.privacy.relation), self.total_sigma, rows_per_unit)
 
     @property
     def facts_before(self) -> Facts:
@@ -129,7 +139,7 @@ class Description:
 
     def to_dict(self) -> dict[str, Any]:
         """The description as plain data."""
-        return {"format": self.format} | asdict(self)
+        return {"format": self.format} | _written(self)
 
     @classmethod
     def from_dict(cls, spec: Mapping[str, Any]) -> Description:
@@ -137,12 +147,24 @@ class Description:
         return read(cls, spec, "release")
 
 
+def _written(one: Any) -> dict[str, Any]:
+    """A dataclass as plain data, without optional entries that are not set."""
+    out = asdict(one)
+    for entry in fields(one):
+        value = getattr(one, entry.name)
+        if value is None and entry.metadata.get("optional"):
+            del out[entry.name]
+        elif is_dataclass(value):
+            out[entry.name] = _written(value)
+    return out
+
+
 def read(kind: type[T], spec: Any, where: str) -> T:
     """A dataclass from plain data, by the types of its fields."""
     check(isinstance(spec, Mapping), where, type(spec).__name__, "must be a table of entries", AGAIN)
     hints = get_type_hints(kind)
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    needed = {field.name for field in fields(kind) if field.default is MISSING}  # type: ignore[arg-type]
+    names = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
+    needed = {entry.name for entry in fields(kind) if entry.default is MISSING}  # type: ignore[arg-type]
     for word, found in (("missing", needed - set(spec)), ("unknown", set(spec) - set(names))):
         shown = Shown(f"{word} {', '.join(sorted(map(str, found))[:3])}")
         check(not found, where, shown, "must have exactly the entries of its format", AGAIN)

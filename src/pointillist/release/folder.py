@@ -20,13 +20,13 @@ from pointillist.checks import at_least, between, check, path_of, whole
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table, as_pandas
 from pointillist.errors import InputError, PointillistError, Shown, brief, in_short
-from pointillist.families.conditioning import Allowed, draw_given
 from pointillist.families.saved import load_family
 from pointillist.framework import Family, Log
 from pointillist.privacy.curator import MOST_ROWS
 from pointillist.queries.workload import Workload
 from pointillist.release import format1
 from pointillist.release.description import FORMAT, Description
+from pointillist.release.drawing import draw_rows
 from pointillist.release.given import condition_of, place_values
 from pointillist.release.journal import NAME as JOURNAL
 from pointillist.release.place import PART, SPEC, Place
@@ -45,7 +45,7 @@ from pointillist.release.transcript import log_arrays, log_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Refined", "Release", "draw_rows", "refined_of"]
+__all__ = ["Refined", "Release", "refined_of"]
 
 ROWS_CSV, ROWS_PARQUET = "synthetic.csv", "synthetic.parquet"
 MODEL, TRANSCRIPT = "model.npz", "transcript.npz"
@@ -129,9 +129,13 @@ class Release:
             given: a condition on the rows: for some columns the value, or a list of values of which any will do. A
                 number means its bin; None means missing. The other columns follow the model on this condition.
         """
+        return self._sample(rows, seed, {} if given is None else given)
+
+    def _sample(self, rows: int, seed: int, given: Mapping[str, Any], exact: bool = False) -> Table:
+        """Rows on a condition; ``exact`` as in :func:`~pointillist.release.given.condition_of`."""
         rows = between("rows", whole("rows", rows), 1, MOST_ROWS, "give for example 1000")
         seed = between("seed", whole("seed", seed), 0, 2**63 - 1, "use 0")
-        allowed, schema = condition_of(self.schema, {} if given is None else given)
+        allowed, schema = condition_of(self.schema, given, exact)
         return draw_rows(self.family, self.params, schema, rows, seed, stream=1, allowed=allowed)
 
     def sample_values(self, rows: int, seed: int = 0, given: Mapping[str, Any] | None = None) -> pa.Table:
@@ -142,7 +146,7 @@ class Release:
             seed: the seed of the draw and of the decoding.
             given: a condition on the rows, as in :meth:`sample`.
         """
-        decoded = self.sample(rows, seed, given).to_arrow(seed)
+        decoded = self._sample(rows, seed, {} if given is None else given, exact=True).to_arrow(seed)
         return place_values(decoded, self.schema, given or {})
 
     def answers(self, workload: Workload | None = None) -> np.ndarray:
@@ -253,23 +257,6 @@ def refined_of(about: Description, transcript: Mapping[str, np.ndarray]) -> Refi
     schema = Schema.from_dict(about.given)
     arrays = {name.removeprefix(REFINED): array for name, array in transcript.items() if name.startswith(REFINED)}
     return Refined(schema, log_of(arrays, schema.domain, about.facts_before))
-
-
-def draw_rows(
-    family: Family[Any],
-    params: Any,
-    schema: Schema,
-    rows: int,
-    seed: int,
-    stream: int = 0,
-    allowed: Allowed | None = None,
-) -> Table:
-    """A table of rows drawn from a model, of the ``allowed`` codes alone; another ``stream`` gives other rows for the
-    same seed."""
-    at_least("rows", whole("rows", rows), 1, 1000)
-    rng = np.random.default_rng([seed, (1 << 32) + stream])
-    drawn = draw_given(family, rng, params, rows, allowed) if allowed else family.sample(rng, params, rows)
-    return Table(schema, drawn)
 
 
 def _save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

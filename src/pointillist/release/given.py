@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from pointillist.checks import check, one_of
 from pointillist.data.columns import Column
 from pointillist.data.columns.merged import Merged
 from pointillist.data.messages import column_called, fragment
+from pointillist.data.obeying import Held
 from pointillist.data.schema import Schema
 from pointillist.errors import InputError, brief, nearest
 from pointillist.families.conditioning import Allowed
@@ -38,12 +39,13 @@ class Given(NamedTuple):
     schema: Schema
 
 
-def condition_of(schema: Schema, given: Mapping[str, Any]) -> Given:
+def condition_of(schema: Schema, given: Mapping[str, Any], exact: bool = False) -> Given:
     """A condition, as users give it.
 
     Args:
         schema: the columns.
         given: for some columns the value, or a list of values of which any will do; None means missing.
+        exact: whether rules are to be obeyed by the given numbers themselves, not by any numbers of the same bins.
     """
     rule, hint = "must be a dictionary of columns and values", 'give for example {"region": "N"}'
     check(isinstance(given, Mapping), "given", brief(given), rule, hint)
@@ -53,6 +55,8 @@ def condition_of(schema: Schema, given: Mapping[str, Any]) -> Given:
         rule = "must name columns of the release"
         at = schema.domain.index(one_of("given", name, schema.domain.names, rule))
         allowed[at], columns[at] = _restricted(columns[at], value)
+        if any(name in rule.columns for rule in schema.rules):
+            columns[at] = cast(Column, Held(columns[at], _single(columns[at], value) if exact else None))
     return Given(allowed, replace(schema, columns=tuple(columns)))
 
 
@@ -116,18 +120,26 @@ def place_values(table: pa.Table, schema: Schema, given: Mapping[str, Any]) -> p
         given: the condition.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     for name, value in given.items():
-        column = schema.columns[schema.domain.index(name)]
-        values = _values(column, value)
-        if (column.base if isinstance(column, Merged) else column).labels or len(values) != 1 or values[0] is None:
-            continue
-        field = table.schema.field(name)
-        try:
-            cell = pc.cast(pa.array(values), field.type)[0]
-        except (pa.ArrowException, TypeError):  # written in a way that only the column itself can read
-            continue
-        if cell.is_valid:
+        cell = _single(schema.columns[schema.domain.index(name)], value)
+        if cell is not None:
+            field = table.schema.field(name)
             table = table.set_column(table.column_names.index(name), field, pa.repeat(cell, table.num_rows))
     return table
+
+
+def _single(column: Column, value: Any) -> pa.Scalar | None:
+    """The given number, date or time as it is decoded; None if there are several, or if it stands for a code."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = _values(column, value)
+    if (column.base if isinstance(column, Merged) else column).labels or len(values) != 1 or values[0] is None:
+        return None
+    kind = column.decode(np.zeros(1, np.int64), np.random.default_rng(0)).type
+    try:
+        cell = pc.cast(pa.array(values), kind)[0]
+    except (pa.ArrowException, TypeError):  # written in a way that only the column itself can read
+        return None
+    return cell if cell.is_valid else None

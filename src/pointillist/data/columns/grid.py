@@ -383,6 +383,17 @@ class Grid:
             x = x / 10.0**self._steps.digits if self._steps.digits else x
         return fill_missing(self, pc.cast(pa.array(x, mask=nulls), arrow_type(self._number_dtype), safe=False))
 
+    def nearest(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the numbers that are nearest to others and multiples of the step; without a step the same ones.
+
+        Args:
+            numbers: Finite numbers.
+        """
+        if self._steps is None:
+            return numbers
+        k = np.clip(self._steps.locate(numbers.astype(np.float64), 0.0)[0], self._steps.first, self._steps.last)
+        return np.asarray(self._steps.numerator(k) / 10.0**self._steps.digits)
+
     def translate(self, codes: np.ndarray, source: Column) -> np.ndarray:
         """Return codes of the column ``source``, which must have the same cells, as codes of this one."""
         if not isinstance(source, Grid) or source.missing != self.missing or source._steps != self._steps:

@@ -448,6 +448,17 @@ class Temporal:
         places = 0 if single else np.floor(rng.random(len(cells)) * steps).astype(np.int64)
         return self._out(low + np.minimum(places, steps - 1) * self._step, nulls)
 
+    def snapped(self, array: pa.Array) -> pa.Array:
+        """Return times of the output type on whole steps of their cells: the nearest ones that are not later.
+
+        Args:
+            array: Times between the bounds, in the type of the decoded column, or null.
+        """
+        ticks, nulls = self._from_times(array), array.is_null().to_numpy(zero_copy_only=False)
+        cells = np.clip(np.searchsorted(self._edges, ticks, side="right") - 1, 0, len(self._edges) - 2)
+        low = self._edges[cells]
+        return self._out(np.where(nulls, low, low + (ticks - low) // self._step * self._step), nulls)
+
     def _out(self, ticks: np.ndarray, nulls: np.ndarray) -> pa.Array:
         """Return ticks in the output type."""
         import pyarrow as pa

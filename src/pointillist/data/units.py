@@ -1,0 +1,91 @@
+"""Bounding what one unit contributes: at most some rows of each, chosen at random before anything else happens.
+
+The choice is uniform among the rows of a unit. It depends on which rows belong to the unit and on fresh randomness of
+the operating system, on nothing else: not on the values of other columns, and not on other units. So tables that differ
+in all rows of one unit become, for the same randomness, tables that differ in at most ``max_rows`` rows.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pointillist.checks import check
+from pointillist.data.messages import column_called, fragment
+from pointillist.data.neighbours import Unit
+from pointillist.data.schema import Schema
+from pointillist.data.table import Table, as_arrow
+from pointillist.data.texts import distinct, plain
+from pointillist.errors import Shown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["bounded_table", "chosen_rows"]
+
+
+def bounded_table(data: Any, schema: Schema, unit: Unit, insecure_seed: int | None = None) -> Table:
+    """Encode a table with at most ``unit.max_rows`` rows of each unit.
+
+    Args:
+        data: A pandas, polars or Arrow table with the column of the unit.
+        schema: The columns to encode. That of the unit is none of them: it is only read here.
+        unit: What is protected as a whole.
+        insecure_seed: Replaces the randomness of the choice by a seed: for experiments only.
+    """
+    check(
+        unit.name not in schema.domain.names,
+        "unit",
+        fragment(unit.name),
+        "must not be a column that is synthesized, since it would be published",
+        "take it out of the schema's columns and name it under ignore",
+    )
+    arrow = as_arrow(data)
+    rule, hint = "must be a column of the table", "give the column that says to whom a row belongs"
+    check(unit.name in arrow.column_names, "unit", fragment(unit.name), rule, hint)
+    units = units_of(unit.name, arrow.column(unit.name))
+    randomness = secrets.token_bytes if insecure_seed is None else np.random.default_rng([insecure_seed, 1]).bytes
+    priorities = np.frombuffer(randomness(8 * len(units)), dtype=np.uint64)
+    return Table.encode(arrow.take(chosen_rows(units, priorities, unit.max_rows)), schema)
+
+
+def units_of(name: str, column: pa.ChunkedArray) -> np.ndarray:
+    """Number the units: rows with equal values have equal numbers. A missing value belongs to nobody and is refused.
+
+    Args:
+        name: The name of the column, for messages.
+        column: Text, numbers or booleans. Values are compared as they are: in a CSV file " 7" and "07" are not "7".
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    cells = plain(name, column)
+    if not pa.types.is_dictionary(cells.type):
+        cells = pc.dictionary_encode(cells)
+    values, places = distinct(cells) if cells.num_chunks else (pa.array([], pa.string()), np.zeros(0, np.int64))
+    gone = pc.is_null(values, nan_is_null=True).to_numpy(zero_copy_only=False)
+    if pa.types.is_string(values.type):
+        gone = gone | pc.fill_null(pc.equal(values, ""), False).to_numpy(zero_copy_only=False)
+    rule, hint = "must name the unit of every row", "fill the empty cells, or leave their rows out"
+    check(not gone[places].any(), column_called(name), Shown("an empty cell"), rule, hint)
+    numbers: np.ndarray = places
+    return numbers
+
+
+def chosen_rows(units: np.ndarray, priorities: np.ndarray, max_rows: int) -> np.ndarray:
+    """The positions of the rows that are used, in their order: of each unit those with the smallest priorities.
+
+    Args:
+        units: The number of the unit of each row.
+        priorities: An independent random number for each row.
+        max_rows: The rows of each unit, at most.
+    """
+    order = np.lexsort((priorities, units))
+    ordered = units[order]
+    first = np.r_[True, ordered[1:] != ordered[:-1]] if len(ordered) else np.zeros(0, bool)
+    starts = np.flatnonzero(first)
+    rank = np.arange(len(ordered)) - starts[np.cumsum(first) - 1]
+    kept: np.ndarray = np.sort(order[rank < max_rows])
+    return kept

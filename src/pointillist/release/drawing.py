@@ -1,0 +1,206 @@
+"""Rows from a model that obey the rules of the schema: drawn again where they do not, and repaired in the end.
+
+Drawing again until a row is allowed draws from the model *given* the rules. A row that is still not allowed after some
+tries is changed in as few columns as possible. All of this is post-processing, so that the shares of such rows can be
+published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pointillist.checks import at_least, check, whole
+from pointillist.data.messages import fragment
+from pointillist.data.obeying import Group
+from pointillist.data.schema import Schema
+from pointillist.data.table import Table
+from pointillist.errors import Shown
+from pointillist.families.conditioning import Allowed, draw_given
+from pointillist.framework import Family
+
+__all__ = ["Drawn", "draw_rows", "drawn_rows"]
+
+TRIES = 20
+"""How often rows are drawn again."""
+
+SPARE = 64
+"""Rows that are drawn at least whenever rows are drawn again."""
+
+MORE = 1.2
+"""This many times the rows that are expected to be needed are drawn again, but never more than a table's rows."""
+
+CHUNK = 1_000
+"""Combinations that are repaired at a time."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What the rules did to the rows of a release.
+
+    Attributes:
+        rejected: the share of the rows that were drawn first and broke a rule.
+        repaired: the share of the rows that were changed, because none of the tries gave an allowed one.
+    """
+
+    rejected: float
+    repaired: float
+
+
+def draw_rows(
+    family: Family[Any],
+    params: Any,
+    schema: Schema,
+    rows: int,
+    seed: int,
+    stream: int = 0,
+    allowed: Allowed | None = None,
+) -> Table:
+    """A table of rows drawn from a model, which obey the rules of the schema.
+
+    Args:
+        family, params: the model.
+        schema: the columns and rules.
+        rows: the number of rows.
+        seed: the seed of the draw.
+        stream: another one gives other rows for the same seed.
+        allowed: a condition: the probabilities with which codes are kept, by the position of the column.
+    """
+    return drawn_rows(family, params, schema, rows, seed, stream, allowed)[0]
+
+
+def drawn_rows(
+    family: Family[Any],
+    params: Any,
+    schema: Schema,
+    rows: int,
+    seed: int,
+    stream: int = 0,
+    allowed: Allowed | None = None,
+) -> tuple[Table, Drawn | None]:
+    """The rows of :func:`draw_rows`, and what the rules did to them; None without rules.
+
+    Args:
+        family, params, schema, rows, seed, stream, allowed: as in :func:`draw_rows`.
+    """
+    at_least("rows", whole("rows", rows), 1, 1000)
+    key = [seed, (1 << 32) + stream]
+    codes = _sampled(family, params, key, rows, allowed)
+    if not schema.rules:
+        return Table(schema, codes), None
+    kept = [np.array(one) for one in codes]
+    bad = np.flatnonzero(~_workable(schema, kept))
+    rejected, rate = len(bad) / rows, 1 - len(bad) / rows
+    positions = sorted({n for group in schema.rule_groups for n in group.positions})
+    seen = {n: [kept[n].copy()] for n in positions}
+    for n in range(TRIES):
+        if not len(bad):
+            break
+        spare = min(SPARE, rows) if allowed else SPARE  # what is rare is not drawn more often than it was asked for
+        again = int(np.clip(MORE * len(bad) / max(rate, 1e-9), spare, max(rows, spare)))
+        more = _sampled(family, params, [*key, n], again, allowed)
+        good = np.flatnonzero(_workable(schema, more))
+        rate = (rate + len(good) / again) / 2
+        used = good[: len(bad)]
+        for one, new in zip(kept, more, strict=True):
+            one[bad[: len(used)]] = new[used]
+        for place, parts in seen.items():
+            parts.append(more[place])
+        bad = bad[len(used) :]
+    if len(bad):
+        drawn = {place: np.concatenate(parts).astype(np.int64) for place, parts in seen.items()}
+        rng = np.random.default_rng([*key, TRIES])
+        for group in schema.rule_groups:
+            _repair(group, kept, drawn, bad, rng, allowed or {})
+    return Table(schema, tuple(kept)), Drawn(rejected, len(bad) / rows)
+
+
+def _sampled(
+    family: Family[Any], params: Any, key: Sequence[int], rows: int, allowed: Allowed | None
+) -> tuple[np.ndarray, ...]:
+    """Rows of a model, on a condition or on none."""
+    rng = np.random.default_rng(key)
+    return draw_given(family, rng, params, rows, allowed) if allowed else family.sample(rng, params, rows)
+
+
+def _workable(schema: Schema, codes: Sequence[np.ndarray]) -> np.ndarray:
+    """Which rows obey the rules with some values of their codes."""
+    good = np.ones(len(codes[0]), bool)
+    for group in schema.rule_groups:
+        good &= group.workable([codes[n] for n in group.positions])
+    return good
+
+
+def _repair(
+    group: Group,
+    kept: list[np.ndarray],
+    drawn: Mapping[int, np.ndarray],
+    bad: np.ndarray,
+    rng: np.random.Generator,
+    allowed: Allowed,
+) -> None:
+    """Give rows that are not allowed the nearest allowed combination of codes; in place.
+
+    Where changing one column is enough, the new code is drawn by how often the model has it. Otherwise the combination
+    that differs in the fewest columns is taken from those that the model was seen to have, by how often it has them,
+    and in the end the one that is known to be allowed.
+
+    Args:
+        group: the rules and their columns.
+        kept: the rows.
+        drawn: the codes of all rows that were drawn from the model, by the position of the column.
+        bad: which rows may have to be changed.
+        rng: chooses among equally near ones.
+        allowed: the condition that the rows meet, and must go on to meet.
+    """
+    columns = [kept[n] for n in group.positions]
+    bad = bad[~group.workable([one[bad] for one in columns])]
+    if not len(bad):
+        return
+    model = [drawn[n] for n in group.positions]
+    good = group.workable(model)
+    pool, _, times = group.distinct([one[good] for one in model])
+    shares = [np.bincount(one, minlength=c.size) + 1e-3 for one, c in zip(model, group.columns, strict=True)]
+    shares = [share * (allowed.get(n, 1.0) > np.zeros(1)) for n, share in zip(group.positions, shares, strict=True)]
+    free = not set(group.positions) & set(allowed)
+    distinct, places, often = group.distinct([one[bad] for one in columns])
+    rows_of = np.split(bad[np.argsort(places, kind="stable")], np.cumsum(often)[:-1])
+    for start in range(0, len(distinct), CHUNK):
+        for n, (options, weights) in enumerate(_one_changed(group, distinct[start : start + CHUNK], shares), start):
+            if not len(options):
+                options, weights = _nearest(distinct[n], pool, times) if len(pool) else _known(group, free)
+            chosen = options[rng.choice(len(options), len(rows_of[n]), p=weights / weights.sum())]
+            for one, new in zip(columns, chosen.T, strict=True):
+                one[rows_of[n]] = new
+
+
+def _known(group: Group, free: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The combination that is known to be allowed, unless there is a condition on its columns."""
+    rule = f"must be a condition under which the rules on {fragment(list(group.names))} allow a row (none was found)"
+    check(free, "given", Shown("one that contradicts them"), rule, "give other values, or fewer of them")
+    return np.array([group.allowed()], np.int64), np.ones(1)
+
+
+def _one_changed(
+    group: Group, rows: np.ndarray, shares: Sequence[np.ndarray]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """For each row every allowed combination that differs in one column, and how often the model has that code."""
+    options = []
+    for n, share in enumerate(shares):
+        some = np.repeat(rows[:, None, :], len(share), axis=1)
+        some[:, :, n] = np.arange(len(share))
+        options.append(some)
+    every, weights = np.concatenate(options, axis=1), np.concatenate(shares)
+    good = group.workable(list(every.reshape(-1, rows.shape[1]).T)).reshape(every.shape[:2]) & (weights > 0)
+    for one, allowed in zip(every, good, strict=True):
+        yield one[allowed], weights[allowed]
+
+
+def _nearest(row: np.ndarray, pool: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The combinations that differ from a row in the fewest columns, and how often each was seen."""
+    far = (pool != row).sum(axis=1)
+    near = far == far.min()
+    return pool[near], times[near].astype(float)
