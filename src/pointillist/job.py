@@ -15,7 +15,7 @@ from pointillist.data.messages import fragment
 from pointillist.data.neighbours import Relation, Unit
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Schema
-from pointillist.data.sources import MergedSource, Source, TableSource
+from pointillist.data.sources import Source, TableSource
 from pointillist.data.table import Table
 from pointillist.data.units import bounded_table
 from pointillist.errors import PointillistError, RunStopped, Shown, brief, in_short, is_near
@@ -332,7 +332,7 @@ class Job:
             measured = door.measure(refining.asked(facts))
             log.rounds.append(Round(measurements=measured))
             schema = refining.merged(measured, facts)
-            curator = self.curator.onto(MergedSource(self.curator.source, schema))
+            curator = self.curator.in_groups(schema)
             queries = Workload.from_dict(self.task.workload.to_dict(), schema.domain)
             task = Task(queries, self.task.grouping, _public_table(self.stage.public, schema))
             algorithm = self.method.algorithm(task, self.settings)

@@ -288,9 +288,9 @@ def test_merged_rows_are_bounded_as_those_that_they_come_from() -> None:
     source = TableSource(table, Unit("person", 3))
     ledger = Ledger(Budget(1.0, 1e-6, Relation.ADD_REMOVE, source.unit))
     curator = Curator(source, ledger)
-    assert curator.onto(MergedSource(source, Refining(FINE).planned))._source.unit == source.unit  # type: ignore[attr-defined]
+    assert curator.in_groups(Refining(FINE).planned)._source.unit == source.unit  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match="must be bounded by the unit"):
-        curator.onto(MergedSource(TableSource(table), Refining(FINE).planned))
+        Curator(MergedSource(TableSource(table), Refining(FINE).planned), curator.ledger)
 
 
 def test_selections_are_scaled_to_the_rows_of_a_unit() -> None:

@@ -15,7 +15,8 @@ import numpy as np
 from pointillist.checks import check
 from pointillist.data.domain import Attributes
 from pointillist.data.neighbours import Relation
-from pointillist.data.sources import Source, count
+from pointillist.data.schema import Schema
+from pointillist.data.sources import MergedSource, Source, count
 from pointillist.errors import BudgetError, InputError, Shown
 from pointillist.privacy.facts import Facts
 from pointillist.privacy.ledger import GAUSSIAN, Entry, Ledger, minus
@@ -144,21 +145,17 @@ class Curator:
         """n where it is public: under replace."""
         return self._source.rows if self.relation is Relation.REPLACE else None
 
-    def onto(self, source: Source) -> Curator:
-        """A curator of the same rows in other codes, which goes on with this one's ledger, noise and facts.
+    def in_groups(self, schema: Schema) -> Curator:
+        """A curator of the same rows in the groups of merged columns, which goes on with this one's ledger, noise and
+        facts.
 
         Args:
-            source: the rows.
+            schema: the columns of this curator's rows, some of them merged.
         """
-        after = Curator(source, self.ledger, self.noise)
+        after = Curator(MergedSource(self._source, schema), self.ledger, self.noise)
         if self._facts is not None:
             after.take_up(replace(self._facts, rho=self.ledger.left))
         return after
-
-    @property
-    def source(self) -> Source:
-        """The private rows, for a curator of the same rows in other codes."""
-        return self._source
 
     def take_up(self, facts: Facts) -> None:
         """Go on with the facts of an interrupted run, which were paid for."""
