@@ -203,3 +203,16 @@ def test_shown_in_short() -> None:
     assert repr(Synthesizer(0.5, method="mwem", schema=SCHEMA)) == (
         "Synthesizer(epsilon=0.5, method='mwem', schema=Schema(...))"
     )
+
+
+def test_a_unit_is_protected_and_kept(tmp_path: Path) -> None:
+    table = frame().assign(person=np.arange(300) // 4)
+    schema = Schema(SCHEMA.columns, ignore=("person",))
+    made = Synthesizer(schema=schema, delta=1e-6, unit="person", max_rows=2, **FAST)  # type: ignore[arg-type]
+    assert "all rows of one 'person' (at most 2 rows of each are used)" in made.fit(table).release_.statement
+    made.save(tmp_path / "r")
+    again = Synthesizer.load(tmp_path / "r")
+    assert (again.unit, again.max_rows, again.relation) == ("person", 2, "add-remove")
+    assert (
+        again.set_params(rows=50).fit(table).release_.description.privacy.unit == made.release_.description.privacy.unit
+    )

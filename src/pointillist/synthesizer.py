@@ -32,7 +32,11 @@ class Synthesizer:
         delta: the probability that the loss is larger; by default 1/n^2 under ``replace``.
         method: the name of a method, or a :class:`~pointillist.Method`; by default as in :func:`~pointillist.prepare`.
         workload: the queries to keep: a :class:`~pointillist.Workload` or a text such as ``"marginals:3"``.
-        relation: ``"replace"`` or ``"add-remove"``: which tables are neighbours.
+        relation: ``"replace"`` or ``"add-remove"``: which tables are neighbours. By default ``"replace"``, and
+            ``"add-remove"`` with a unit.
+        unit: the column that says to whom a row belongs: all rows of one such unit are protected together. The schema
+            must be given, with this column under ``ignore``.
+        max_rows: the rows of each unit that are used, at most.
         schema: the columns. Not needed for a :class:`~pointillist.Table`, nor if every column is a pandas category, a
             polars enum or a boolean, whose types list all values.
         public: a public table, for the methods that use one.
@@ -58,7 +62,9 @@ class Synthesizer:
         *,
         method: Any = None,
         workload: Any = "marginals:3",
-        relation: Any = "replace",
+        relation: Any = None,
+        unit: str | None = None,
+        max_rows: int | None = None,
         schema: Any = None,
         public: Any = None,
         group: Any = None,
@@ -74,6 +80,8 @@ class Synthesizer:
         self.method = method
         self.workload = workload
         self.relation = relation
+        self.unit = unit
+        self.max_rows = max_rows
         self.schema = schema
         self.public = public
         self.group = group
@@ -167,7 +175,7 @@ class Synthesizer:
             path: the folder that :meth:`save` or ``pointillist synth`` wrote.
         """
         release = Release.load(path)
-        about = release.description
+        about, unit = release.description, release.description.privacy.unit
         schema = release.schema if release.refined is None else release.refined.schema
         made = cls(
             about.privacy.epsilon,
@@ -175,6 +183,8 @@ class Synthesizer:
             method=about.method.name,
             workload=Workload.from_dict(about.workload, schema.domain),
             relation=about.privacy.relation,
+            unit=None if unit is None else unit.name,
+            max_rows=None if unit is None else unit.max_rows,
             schema=schema,
             group=about.method.grouping,
             rows=about.rows,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,11 @@ def test_every_row_of_a_release_with_fine_columns_obeys(tmp_path: Path) -> None:
     assert report.ok, [one for one in report.checks if one.status == "failed"]
     again = Release.load(tmp_path / "r")
     assert again.to_arrow().equals(rows)
+    spec = json.loads((tmp_path / "r" / "release.json").read_text())
+    spec["schema"]["rule"].pop()  # a release that hides one of its rules
+    (tmp_path / "r" / "release.json").write_text(json.dumps(spec))
+    failed = [one.reason for one in verify(tmp_path / "r").checks if one.status == "failed"]
+    assert any("other rules than those given" in one for one in failed)
 
 
 def test_rows_on_a_condition_obey(release: Release) -> None:

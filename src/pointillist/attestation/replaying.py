@@ -98,6 +98,7 @@ def check_columns(evidence: Evidence) -> str:
         require(not merged, "columns are merged, but the transcript has no counts of their fine codes")
         return "as they were given"
     refining = Refining(refined.schema)
+    require(evidence.schema.rules == refined.schema.rules, "the merged columns have other rules than those given")
     asked = [one.queries for one in refining.asked(refined.log.facts)]
     measured = refined.log.measurements
     require([one.queries for one in measured] == asked, "other counts of fine columns were measured than are asked for")
