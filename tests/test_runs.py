@@ -393,6 +393,27 @@ def test_a_release_that_was_to_be_replaced_may_be_taken_away(town: Table, tmp_pa
     assert same(Release.load(out), release)
 
 
+def test_a_run_that_another_process_ends_at_that_moment_leaves_no_lock(
+    town: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one has removed its lock, and removes the journal while this one begins to read it."""
+    out = interrupted(tmp_path / "out", town, monkeypatch)
+    journal = (out / "journal").read_bytes()
+    resume(out, town)
+    (out / "journal").write_bytes(journal)
+    reopen = Place.reopen
+
+    def late(folder: Path) -> Place:
+        place = reopen(folder)
+        (out / "journal").unlink()
+        return place
+
+    monkeypatch.setattr(Place, "reopen", late)
+    with pytest.raises(InputError, match="journal must exist"):
+        journal_of(out)
+    assert sorted(os.listdir(out)) == COMPLETE
+
+
 def test_a_lock_on_a_deleted_file_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between opening a lock and locking it, another process may have deleted its folder and claimed the place."""
     (tmp_path / "r").mkdir()

@@ -175,7 +175,9 @@ def _limited_memory(lab: Lab, chance: random.Random, name: str) -> None:
         return pages * resource.getpagesize() + more
 
     with case_of(lab, chance.choice(CONFIGS), name) as case:
+        case.no_memory = True
         case.step(meanwhile=_later(chance, _limiting(resource.RLIMIT_AS, size)))
+        case.no_memory = False
         case.finish()
 
 

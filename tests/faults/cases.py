@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -37,6 +38,8 @@ PLANTED = {
 }
 """Files next to the release: nothing may happen to them."""
 
+NO_THREAD = "Resource temporarily unavailable"
+"""What C++ says before it aborts because there is no memory for a thread."""
 ENDS = {0, 2, 130, 143, -9, -2, -15}
 """How a command may end: well, refused, by a signal with (128 + number) or, before it has handlers, without a word."""
 
@@ -175,6 +178,7 @@ class Case:
         self._inputs = tree(self.data)
         self.state = self._read()
         self.draws = 0
+        self.no_memory = False
 
     def close(self) -> None:
         """Delete the folder of the case."""
@@ -251,6 +255,9 @@ class Case:
         said = [line for line in ended.err.splitlines() if line.strip()]
         errors = [line for line in said if line.startswith("error: ")]
         text = f"code {ended.code}: {ended.err[-600:]!r}"
+        if self.no_memory and ended.code == -signal.SIGABRT and NO_THREAD in ended.err:
+            self.figures.counts["commands that a library aborted, without memory for a thread"] += 1
+            return
         wanted = 0 if ended.code in (0, -9, -2, -15) else 1
         good = ended.code in ENDS and "Traceback" not in ended.err and len(errors) == wanted
         if ended.hung:

@@ -88,7 +88,11 @@ class Journal:
 def read_journal(path: Path) -> tuple[list[Record], int]:
     """All whole records of a journal, and where they end. A record that was cut off by a crash is the last one: where
     others follow, the journal is damaged, and going on could spend twice."""
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        rule = "must exist (the run may just have ended)"
+        raise InputError("journal", str(path), rule, "look for release.json in its folder") from None
     records, at = [], 0
     try:
         for record, end in _records(content):

@@ -168,7 +168,10 @@ class Place:
         self.close()
 
     def close(self) -> None:
-        """Let go of the lock."""
+        """Let go of the lock. That of a run which another process has just ended is removed: it was made anew between
+        the last two steps of :meth:`finish`."""
+        if self.complete and not self.interrupted:
+            _unlink(self.work / LOCK)
         self._lock.close()
 
 
