@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from tests.command import Result, Run
 
 from pointillist import cli, job
@@ -24,6 +25,9 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", tempfile.mkdtemp(prefix="poin
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 os.environ.setdefault("POINTILLIST_CACHE", tempfile.mkdtemp(prefix="pointillist-cache-"))
+
+settings.register_profile("pointillist", deadline=None)  # no test depends on how fast the machine is
+settings.load_profile("pointillist")
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

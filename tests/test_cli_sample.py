@@ -99,7 +99,7 @@ BAD = [
     ),
     (("--rows", "999999999", "--out", "x.csv"), "rows must be rows that fit into memory, got 999999999; draw fewer"),
     (("--rows", "5", "--out", "no/x.csv"), "out must be a file in an existing folder, got 'no/x.csv'; make the folder"),
-    (("--rows", "5", "--out", "x.csv", "--seed", "-1"), "seed must be at least 0, got -1; "),
+    (("--rows", "5", "--out", "x.csv", "--seed", "-1"), "seed must be in 0 .. 9,223,372,036,854,775,807, got -1; "),
     (("--rows", "5", "--out", "x.csv", "--given", "N"), "given must have the form COLUMN=VALUE, got 'N'; "),
     (("--rows", "5", "--out", "x.csv", "--given", "area=N"), "given must name columns of the release, got 'area'; "),
     (
@@ -153,7 +153,8 @@ def test_words_that_are_completed(home: Path) -> None:
     (home / "deep").mkdir()
     (home / "deep" / "t.parquet").touch()
     (home / "deep" / "t.txt").touch()
-    assert data_names("deep/") == ["deep/t.parquet"]
+    (home / "deep" / "t.pdf").touch()
+    assert data_names("deep/") == ["deep/t.parquet", "deep/t.txt"]
     assert "deep/" in data_names("")
     assert data_names("none/x") == []
 

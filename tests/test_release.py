@@ -141,7 +141,7 @@ def test_answers_to_another_domain_are_refused() -> None:
     other = all_kway(people().project(["sex", "age"]).domain, 2)
     with pytest.raises(InputError, match=r"workload must be over the release's columns, got another domain; build it"):
         release.answers(other)
-    with pytest.raises(InputError, match="rows must be at least 1, got 0"):
+    with pytest.raises(InputError, match="rows must be in 1 .. 1,000,000,000, got 0"):
         release.sample(0)
 
 
@@ -191,8 +191,8 @@ def test_a_release_holds_no_true_answers(tmp_path: Path) -> None:
         assert arrays.files == ["weights"]
     spec = json.loads((folder / "release.json").read_text())
     assert sorted(spec) == [
-        "family", "format", "method", "privacy", "public", "rho", "rows", "schema", "seed", "total", "total_sigma",
-        "versions", "workload",
+        "family", "format", "given", "method", "privacy", "public", "rho", "rows", "schema", "seed", "total",
+        "total_sigma", "versions", "workload",
     ]  # fmt: skip
     assert sorted(spec["method"]) == ["grouping", "name", "settings", "start", "strategy"]
     assert sorted(spec["workload"]) == ["queries", "size"]

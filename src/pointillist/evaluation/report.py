@@ -24,8 +24,11 @@ from pointillist.evaluation.pairs import compare_pairs
 from pointillist.evaluation.values import Typed, plain_table, read_values, unmerged
 from pointillist.families.support import Support
 from pointillist.job import workload_of
+from pointillist.privacy.facts import Facts
 from pointillist.queries.counting import exact_counts
+from pointillist.queries.measurement import Measurement
 from pointillist.queries.workload import Workload
+from pointillist.refining import Refining
 from pointillist.release import Release
 from pointillist.solvers.best_mixture import best_mixture
 
@@ -112,7 +115,17 @@ def _encoded(real: Any, plain: Any, synthetic: Any, rows: Any, schema: Schema | 
     same = all(unmerged(one) == unmerged(schema) for one in known)
     rule, hint = "must have the schema of the real table", "give the table that the release was made from"
     check(same, "synthetic", Shown("another schema"), rule, hint)
+    if any(column.fine for column in schema.columns):
+        schema = _in_groups(_as_table(real, plain, schema))
     return _as_table(real, plain, schema), _as_table(own, rows, schema)
+
+
+def _in_groups(real: Table) -> Schema:
+    """The schema of a table with its fine columns in groups, by the exact counts of the real table."""
+    refining, facts = Refining(real.schema), Facts(len(real), 1.0)
+    asked = [one.queries for one in refining.asked(facts)]
+    exact = [Measurement(queries, exact_counts(TableSource(real), [queries]), 1.0) for queries in asked]
+    return refining.merged(exact, facts)
 
 
 def _as_table(given: Any, plain: Any, schema: Schema) -> Table:
