@@ -458,7 +458,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     ((*SYNTH, "--seed", "-1"), "seed must be in 0 .. 9,223,372,036,854,775,807, got -1; use 0."),
     (
         (*SYNTH, "--insecure-noise-seed", "-1"),
-        "insecure_noise_seed must be at least 0, got -1; give for example 0.",
+        "insecure_noise_seed must be in 0 .. 9,223,372,036,854,775,807, got -1; use 0.",
     ),
     # the target
     (

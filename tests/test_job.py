@@ -241,7 +241,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"method": "dualquery", "group": "marginal"}, "group must be query for dualquery, got 'marginal'; use query."),
     ({"rows": 0}, "rows must be in 1 .. 1,000,000,000, got 0; give for example 1000."),
     ({"seed": -1}, "seed must be in 0 .. 9,223,372,036,854,775,807, got -1; use 0."),
-    ({"insecure_noise_seed": -1}, "insecure_noise_seed must be at least 0, got -1; give for example 0."),
+    ({"insecure_noise_seed": -1}, "insecure_noise_seed must be in 0 .. 9,223,372,036,854,775,807, got -1; use 0."),
     (
         {"public": people(50, 1)},
         "public must be left out for mwem, which makes no use of it, got a table; "

@@ -15,7 +15,7 @@ from pointillist.auditing.bounds import best_event, epsilon_by_account, judge
 from pointillist.auditing.parts import MEASUREMENT, SELECTION, WHOLE, Case
 from pointillist.auditing.runs import Batch, Laboratory, NoiseOf, cores, repeated
 from pointillist.auditing.tables import LEAST_ROWS, designs
-from pointillist.checks import at_least, between, check, one_of, real, share, whole
+from pointillist.checks import at_least, between, check, one_of, positive, real, share, whole
 from pointillist.data.neighbours import Relation, Unit
 from pointillist.data.schema import Schema
 from pointillist.errors import InputError, brief
@@ -215,7 +215,7 @@ def audit(
     case = _case(schema, rows, method, options | {"settings": {} if settings is None else settings}, unit)
     if runs is not None:
         runs = between("runs", whole("runs", runs), LEAST_RUNS, MOST_RUNS, "give for example 10000")
-    seconds = between("seconds", real("seconds", seconds, 60), 1e-3, MOST_SECONDS, "give for example 60")
+    seconds = min(positive("seconds", real("seconds", seconds, 60), 60), MOST_SECONDS)
     confidence = share("confidence", real("confidence", confidence, 0.999), 0.999)
     processes = at_least("processes", whole("processes", cores() if processes is None else processes), 1)
     pairs = designs(schema, case.relation, rows, case.changed)
