@@ -120,8 +120,8 @@ def run() -> str:
         "Figures of real tables with drafted schemas",
         ("table", "figure", "true", "synthetic"),
         lines,
-        f"epsilon = {EPSILON:g}; the drafts were marked as reviewed without editing. Against the real tables: not "
-        "private.",
+        f"epsilon = {EPSILON:g}, {_noise()}; the drafts were marked as reviewed without editing. Against the real "
+        "tables: not private.",
     )
     second = section(
         "Columns and pairs of numbers",
@@ -131,6 +131,12 @@ def run() -> str:
         "Deviations of numeric columns; correlations over all pairs of them.",
     )  # fmt: skip
     return f"{first}\n{second}"
+
+
+def _noise() -> str:
+    """Where the noise comes from."""
+    seed = os.environ.get("POINTILLIST_BENCH_SEED")
+    return "real noise" if seed is None else f"seeded noise (seed {seed})"
 
 
 def synthetic(name: str, real: Any) -> tuple[Release, Any]:

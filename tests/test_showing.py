@@ -8,6 +8,7 @@ import logging
 import os
 import pty
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -154,7 +155,10 @@ def test_log_lines_come_seldom(clock: Clock, caplog: pytest.LogCaptureFixture) -
     assert {record.name for record in caplog.records} == {"pointillist"}
 
 
-def test_a_library_logs_and_shows_nothing_by_default(caplog: pytest.LogCaptureFixture, capsys: Any) -> None:
+def test_a_library_logs_and_shows_nothing_by_default(
+    caplog: pytest.LogCaptureFixture, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("pointillist"), "handlers", [])  # those of commands in other tests
     caplog.set_level(logging.INFO, "pointillist")
     synthesize(load("demo").project(["district", "age"]), **SMALL | {"settings": {"rounds": 1}})
     assert caplog.messages[:3] == ["counting", "measuring", "measuring: 1 of 1 rounds, 100% of the budget spent"]
@@ -358,10 +362,15 @@ def test_quiet_and_verbose_exclude_each_other(run: Run, home: Path) -> None:
 def in_terminal(*arguments: str) -> tuple[int, list[str]]:
     """The command in a terminal of its own: the exit code, and the lines that it wrote."""
     code = "from pointillist.cli import main; main()"
-    child, end = pty.fork()
-    if child == 0:  # pragma: no cover
-        os.environ |= {"COLUMNS": "150", "TERM": "xterm"}
-        os.execv(sys.executable, [sys.executable, "-c", code, *arguments])
+    end, other = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        stdin=other,
+        stdout=other,
+        stderr=other,
+        env=os.environ | {"COLUMNS": "150", "TERM": "xterm"},
+    )
+    os.close(other)
     found = b""
     with contextlib.suppress(OSError):  # the terminal is closed
         while part := os.read(end, 1 << 16):
@@ -369,11 +378,10 @@ def in_terminal(*arguments: str) -> tuple[int, list[str]]:
     os.close(end)
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", found.decode())
     lines = [" ".join(line.split()) for line in re.split(r"[\r\n]+", plain) if line.strip()]
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), lines
+    return child.wait(), lines
 
 
 @pytest.mark.usefixtures("home")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("verbose", [False, True])
 def test_a_terminal_shows_bars_and_log_lines_only_if_asked(verbose: bool) -> None:
     code, lines = in_terminal(*(["-v"] if verbose else []), *COMMAND)
