@@ -471,7 +471,7 @@ def test_an_account_that_cannot_be_made_leaves_nothing(tmp_path: Path, monkeypat
     (tmp_path / "b-wal").write_text("of an account that was deleted")
     cases: list[tuple[str, Any, tuple[Any, ...]]] = [
         ("must not exist already", kept, (1.0, DELTA)),
-        ("must not have a file of an earlier account beside it", tmp_path / "b", (1.0, DELTA)),
+        ("must not have a file of an earlier account next to it", tmp_path / "b", (1.0, DELTA)),
         ("must be in a folder that can be written to", tmp_path / "no" / "a", (1.0, DELTA)),
         ("must be in a folder that can be written to", tmp_path / ("a" * 300), (1.0, DELTA)),
         ("must be the path of a file", "a\0b", (1.0, DELTA)),

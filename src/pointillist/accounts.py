@@ -493,7 +493,7 @@ def _run_id(run: Any) -> str:
 
 
 def _resolved(path: str | Path) -> Path:
-    """The real place of the file: SQLite's files beside it follow its name, so that links must be followed first."""
+    """The real place of the file: SQLite's files next to it follow its name, so that links must be followed first."""
     try:
         return Path(path).resolve()
     except (OSError, ValueError, TypeError, RuntimeError) as error:
@@ -509,7 +509,7 @@ def _beside(path: Path) -> list[Path]:
 def _claim(path: Path) -> None:
     """Make the empty file, which nobody else may read. Only one of several processes succeeds."""
     for old in _beside(path):
-        rule = f"must not have a file of an earlier account beside it ({old.name})"
+        rule = f"must not have a file of an earlier account next to it ({old.name})"
         check(not os.path.lexists(old), "account", str(path), rule, "choose another name, or move that file away")
     hint = "choose another file, or see what it holds with `pointillist account show`"
     try:

@@ -500,7 +500,7 @@ def _relation(relation: str | Relation | None, unit: Unit | None) -> Relation:
 
 
 def _source(table: Any, schema: Schema | None, unit: Unit | None, insecure_seed: int | None) -> Source:
-    """The private rows, whatever holds them; with a unit at most so many rows of each."""
+    """The private rows, whatever holds them; with a unit at most its number of rows for each."""
     if isinstance(table, Table) or hasattr(table, "batches"):  # isinstance would ask for the number of rows
         source: Source = TableSource(table) if isinstance(table, Table) else table
         rule = "must be given with a table that has its column (an encoded one or another source has none)"

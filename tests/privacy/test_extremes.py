@@ -42,7 +42,7 @@ LIMITS = np.iinfo(np.int64)
 
 
 class Rows:
-    """A source with so many rows of zeros."""
+    """A source with this number of rows of zeros."""
 
     schema = SCHEMA
 

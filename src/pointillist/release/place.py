@@ -168,7 +168,7 @@ class Place:
         self.close()
 
     def close(self) -> None:
-        """Let go of the lock. That of a run which another process has just ended is removed: it was made anew between
+        """Let go of the lock. That of a run which another process has just ended is removed: it was made again between
         the last two steps of :meth:`finish`."""
         if self.complete and not self.interrupted:
             _unlink(self.work / LOCK)
