@@ -15,7 +15,7 @@ from scipy import stats
 from tests.test_docs import module_at
 from typer.testing import CliRunner
 
-from pointillist import InputError, Relation, Schema
+from pointillist import Grid, InputError, Relation, Schema
 from pointillist.auditing import Audit, audit
 from pointillist.auditing.bounds import (
     Event,
@@ -102,6 +102,12 @@ def test_the_real_code_raises_no_alarm(relation: str) -> None:
     for one in found.findings:
         assert one.claimed_epsilon == pytest.approx(2.0)
         assert one.judged == 160
+
+
+def test_columns_without_fixed_bins_are_audited_in_groups() -> None:
+    schema = Schema((Grid("hours", bounds=(0, 100), integer=True), *SCHEMA.columns[:1]))
+    found = audit(schema, epsilon=2.0, runs=200, confidence=SURE, noise_of=seeded, **SMALL)
+    assert not found.violation
 
 
 def test_noise_at_0_7_of_its_scale_is_found() -> None:

@@ -119,6 +119,15 @@ def test_a_dataset_has_no_units(run: Run, home: Path) -> None:
     assert "unit must be given with a table that has its column" in " ".join(err.split())
 
 
+def test_a_run_with_a_unit_is_not_resumed_with_a_dataset(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Curator, "select", lambda *given: (_ for _ in ()).throw(OSError("stopped")))
+        assert run("synth", "people.csv", *UNIT, "--out", "r")[0] == 2
+    code, _, err = run("resume", "r", "demo")
+    assert code == 2
+    assert "data must not be a named dataset where the run has a unit" in " ".join(err.split())
+
+
 def test_contradictory_rules_spend_nothing(run: Run, home: Path) -> None:
     (home / "people.schema.toml").write_text(SCHEMA + '\n[[rule]]\nnever = "age >= 0"\n')
     code, _, err = run("synth", "people.csv", *UNIT, "--out", "r")

@@ -361,6 +361,8 @@ def _load(
 ) -> Table:
     """A named dataset, or a file with its schema; with a unit, bounded per unit."""
     if is_dataset(data):
+        rule = "must not be a named dataset where the run has a unit, since it has no column of units"
+        check(unit is None, "data", data, rule, "give the file that the run was started with")
         rule = "must not be given with a named dataset, which brings its own"
         check(schema is None, "schema", str(schema), rule, "leave --schema out")
         return datasets.load(data)

@@ -99,15 +99,25 @@ class BudgetError(PointillistError):
 class RunStopped(PointillistError):
     """A run that stopped after budget was spent.
 
-    ``log`` and ``ledger`` hold what it learned and spent; ``names`` are those of the attributes.
+    ``log`` and ``ledger`` hold what it learned and spent; ``names`` are those of the attributes. ``before`` is the log
+    of the stage that merged fine columns, if there was one.
     """
 
-    def __init__(self, reason: str, log: Any, ledger: Any = None, noise: str = "", names: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        reason: str,
+        log: Any,
+        ledger: Any = None,
+        noise: str = "",
+        names: tuple[str, ...] = (),
+        before: Any = None,
+    ) -> None:
         self.reason = reason
         self.log = log
         self.ledger = ledger
         self.noise = noise
         self.names = names
+        self.before = before
         spent = ""
         if ledger is not None:
             spent = f" (rho = {ledger.spent:.6g} of {ledger.limit:.6g} is spent; a new run spends it again)"

@@ -151,7 +151,16 @@ def prepare(
         None if refining is None else Stage(refining, public),
     )
     job.check_plan()
+    if refining is not None:
+        _check_coarsest(job, refining, public)
     return job
+
+
+def _check_coarsest(job: Job, refining: Refining, public: Any) -> None:
+    """Refuse what would not fit if the noisy counts left one group of each fine column: they are only known later."""
+    queries = Workload.from_dict(job.task.workload.to_dict(), refining.coarsest.domain)
+    task = Task(queries, job.task.grouping, _public_table(public, refining.coarsest))
+    replace(job, task=task, algorithm=job.method.algorithm(task, job.settings), _started=[]).check_plan()
 
 
 @dataclass(frozen=True)
@@ -184,6 +193,7 @@ class Job:
         stage: the stage before the run, if some columns are fine. The job is then planned for the largest number of
             groups, and :meth:`refined` gives the one that is run.
         refined_from: the schema as it was given and what the stage measured, for a refined job.
+        known: what was known before the stage, for a refined job: its ledger has been charged since.
     """
 
     method: Method
@@ -197,11 +207,14 @@ class Job:
     options: dict[str, Any]
     stage: Stage | None = None
     refined_from: Refined | None = None
+    known: Facts | None = None
     _started: list[bool] = field(default_factory=list, repr=False)
 
     @cached_property
     def facts(self) -> Facts:
         """What is known before anything is spent. A private number of rows is taken to be large."""
+        if self.known is not None:
+            return self.known
         rows = self.curator.public_rows
         facts = planned(self.curator.ledger, MOST_ROWS if rows is None else rows, private=rows is None)
         return facts if self.stage is None else self.stage.refining.after(facts)
@@ -348,6 +361,7 @@ class Job:
             schema=schema,
             stage=None,
             refined_from=Refined(self.schema, log),
+            known=self.facts,
             _started=[],
         )
 
@@ -390,7 +404,8 @@ class Job:
     def stopped(self, reason: str, log: Log | None) -> RunStopped:
         """The error of a run that stopped after budget was spent."""
         noise, names = self.curator.noise.description, self.schema.domain.names
-        return RunStopped(reason, log, self.curator.ledger, noise, names)
+        before = None if self.refined_from is None else self.refined_from.log
+        return RunStopped(reason, log, self.curator.ledger, noise, names, before)
 
     def _description(self, log: Log, rows: int, drawn: Drawn | None) -> Description:
         """What the release says about itself."""

@@ -7,8 +7,8 @@ and exit code 2); never another exception, and never a hang. A batch runs in a p
 
 from __future__ import annotations
 
+import codecs
 import contextlib
-import encodings.cp437  # noqa: F401  what is imported late: a process without privileges may not find it
 import html.parser  # noqa: F401
 import http.client  # noqa: F401
 import json
@@ -31,6 +31,22 @@ from tests.faults.fuzzed_tables import csv_files, parquet_files, schemas
 
 from pointillist import InputError, PointillistError, Release, Schema, Table, Workload, cli, prepare, resume, synthesize
 from pointillist.release.journal import HEAD
+
+for _name in (
+    "cp437",
+    "cp1252",
+    "latin-1",
+    "ascii",
+    "idna",
+    "utf-8-sig",
+    "utf-16",
+    "utf-16-le",
+    "utf-16-be",
+    "utf-32",
+    "utf-32-le",
+    "utf-32-be",
+):
+    codecs.lookup(_name)  # loaded now: a process without privileges may not find it
 
 __all__ = ["KINDS", "SEEDED", "WEIGHTS", "batch"]
 

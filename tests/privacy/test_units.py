@@ -186,8 +186,15 @@ def test_bounded_tables_have_no_more_rows_of_a_unit() -> None:
 
 @pytest.mark.parametrize(
     "cells",
-    [["a", "b", "a"], [1, 2, 1], [1.5, 2.5, 1.5], [True, False, True], pa.array(["a", "b", "a"]).dictionary_encode()],
-    ids=["text", "whole", "real", "truth", "category"],
+    [
+        ["a", "b", "a"],
+        [1, 2, 1],
+        [1.5, 2.5, 1.5],
+        [0.0, 2.5, -0.0],
+        [True, False, True],
+        pa.array(["a", "b", "a"]).dictionary_encode(),
+    ],
+    ids=["text", "whole", "real", "zeros", "truth", "category"],
 )
 def test_units_can_have_any_plain_type(cells: Any) -> None:
     numbers = units_of("person", pa.chunked_array([cells if isinstance(cells, pa.Array) else pa.array(cells)]))

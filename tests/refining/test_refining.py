@@ -9,7 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pointillist import Categorical, InputError, Product, Relation, Release, Schema, Table, Workload, prepare, resume
+from pointillist import (
+    Categorical,
+    Grid,
+    InputError,
+    Product,
+    Relation,
+    Release,
+    Schema,
+    Table,
+    Workload,
+    prepare,
+    resume,
+)
+from pointillist import job as job_module
 from pointillist import synthesize as synth
 from pointillist.attestation import verify
 from pointillist.data.columns import Merged
@@ -336,11 +349,59 @@ def test_a_run_with_fine_columns_resumes_from_every_record(tmp_path: Path, monke
     assert resumed >= 3
 
 
-def test_releases_of_different_tables_are_identical_where_the_noise_is_blind(blind_noise: None) -> None:
-    first = synth(people(seed=1), **options())
-    second = synth(people(seed=2), **options())
+@pytest.mark.parametrize("relation", ["replace", "add-remove"])
+def test_releases_of_different_tables_are_identical_where_the_noise_is_blind(relation: str, blind_noise: None) -> None:
+    first = synth(people(seed=1), **options(relation=relation))
+    second = synth(people(3000 if relation == "replace" else 700, seed=2), **options(relation=relation))
     assert first.schema == second.schema
     assert all(map(np.array_equal, first.table.codes, second.table.codes))
+
+
+@pytest.mark.parametrize("relation", ["replace", "add-remove"])
+@pytest.mark.parametrize("where", ["fit", "rows"])
+def test_a_run_that_stops_when_all_is_spent_is_resumed(
+    where: str, relation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = options(relation=relation, method="mwem", settings={"rounds": 3}, workload="marginals:1")
+    reference = synth(people(), **chosen)
+
+    def failing(*arguments: Any, **more: Any) -> None:
+        raise OSError("no memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job_module, "run" if where == "fit" else "drawn_rows", after_all(failing, where))
+        with pytest.raises(RunStopped) as stop:
+            synth(people(), out=tmp_path / "r", **chosen)
+    assert stop.value.before is not None
+    assert len(stop.value.before.measurements) == 4
+    release = resume(tmp_path / "r")  # without the table: all was measured
+    assert all(map(np.array_equal, release.table.codes, reference.table.codes))
+    assert release.description.privacy.ledger == reference.description.privacy.ledger
+
+
+def after_all(failing: Any, where: str) -> Any:
+    """The loop, which fails after its last round; or what fails at once."""
+    whole = job_module.run
+
+    def last(*arguments: Any, **more: Any) -> Any:
+        whole(*arguments, **more)
+        failing()
+
+    return last if where == "fit" else failing
+
+
+def test_rounds_that_the_groups_might_not_have_are_refused_before_anything_is_spent(charges: list[Any]) -> None:
+    more = {"method": "mwem", "group": "query", "workload": "marginals:1", "settings": {"rounds": 15}}
+    with pytest.raises(InputError, match="rounds must pick at most the workload's 5 groups"):
+        prepare(people(), **options(**more))
+    assert charges == []
+
+
+def test_a_column_of_points_alone_is_carried_as_it_is() -> None:
+    schema = Schema((Grid("x", bounds=(0, 3), integer=True, points=(0, 1, 2, 3)), Categorical("b", (0, 1))))
+    codes = np.arange(400) % 4
+    release = synth(Table(schema, (codes, codes % 2)), **options())
+    assert release.schema.domain.sizes == (4, 2)
 
 
 def test_queries_with_fixed_intervals_need_fixed_bins() -> None:

@@ -20,6 +20,7 @@ from pointillist.data.neighbours import Relation, Unit
 from pointillist.data.schema import Schema
 from pointillist.errors import InputError, brief
 from pointillist.privacy.ledger import Ledger
+from pointillist.refining import Refining
 
 __all__ = ["Audit", "Finding", "audit"]
 
@@ -208,6 +209,7 @@ def audit(
     began = time.perf_counter()
     hint = "load it with Schema.load(...)"
     check(isinstance(schema, Schema), "schema", brief(schema), "must be a Schema", hint)
+    schema = Refining(schema).planned  # fine columns in equal groups: their own counts are measurements like any other
     unit = None if max_rows is None else Unit("unit", max_rows)
     if relation is None:
         relation = (Relation.REPLACE if unit is None else Relation.ADD_REMOVE).value

@@ -384,7 +384,7 @@ def dialect_of(path: str | Path, given: Dialect | None = None, name: str = "data
         return None
     try:
         return recognise(path, given)
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError, LookupError, EOFError) as error:
         rule = f"must be a readable table ({reason(error)})"
         raise InputError(name, str(path), rule, "check the file") from None
 

@@ -62,6 +62,10 @@ def units_of(name: str, column: pa.ChunkedArray) -> np.ndarray:
     import pyarrow.compute as pc
 
     cells = plain(name, column)
+    if pa.types.is_dictionary(cells.type) and pa.types.is_floating(cells.type.value_type):
+        cells = cells.cast(cells.type.value_type)
+    if pa.types.is_floating(cells.type):
+        cells = pc.add(cells, pa.scalar(0.0, cells.type))  # -0.0 is 0.0
     if not pa.types.is_dictionary(cells.type):
         cells = pc.dictionary_encode(cells)
     values, places = distinct(cells) if cells.num_chunks else (pa.array([], pa.string()), np.zeros(0, np.int64))

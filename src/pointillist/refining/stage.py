@@ -118,7 +118,12 @@ class Refining:
     @cached_property
     def planned(self) -> Schema:
         """The schema with the largest number of groups: what a run is planned for before anything is known."""
-        return self._with({place: _evenly(self.schema.columns[place]) for place in self.fine})
+        return self._with({place: _evenly(self.schema.columns[place], None) for place in self.fine})
+
+    @cached_property
+    def coarsest(self) -> Schema:
+        """The schema with the smallest number of groups that the noisy counts may leave."""
+        return self._with({place: _evenly(self.schema.columns[place], 1) for place in self.fine})
 
     def merged(self, measured: Sequence[Measurement], facts: Facts) -> Schema:
         """The schema that the run works with.
@@ -172,7 +177,9 @@ def merge(column: Column, tree: Tree, counts: np.ndarray) -> Merged:
     least, most = DEVIATIONS * tree.sigmas[-1], max(2, most_groups(column) - len(own))
     levels = [level[rest] for level in tree.levels[:-1]] if column.levels() else []
     groups = np.zeros(column.size, np.intp)
-    if column.ordered:
+    if not len(rest):
+        smooth = np.zeros(0)
+    elif column.ordered:
         smooth = smoothed_line(tree, counts, rest)
         groups[rest] = merged_line(smooth, most, least, levels, _values(column, rest))[0]
     else:
@@ -199,11 +206,12 @@ def _values(column: Column, codes: np.ndarray) -> np.ndarray | None:
     return values if increasing else None
 
 
-def _evenly(column: Column) -> Merged:
-    """A fine column with its codes in the largest number of equal groups."""
+def _evenly(column: Column, parts: int | None) -> Merged:
+    """A fine column with its codes in equal groups, by default in the largest number of them."""
     own = np.array(column.own, np.intp)
     rest = np.setdiff1d(np.arange(column.size), own)
-    parts = max(1, min(len(rest), max(2, most_groups(column) - len(own))))
+    most = max(2, most_groups(column) - len(own)) if parts is None else parts
+    parts = min(len(rest), most)
     groups = np.zeros(column.size, np.intp)
     groups[rest] = np.arange(len(rest)) * parts // max(1, len(rest))
     groups[own] = parts + np.arange(len(own))

@@ -111,8 +111,9 @@ class Tree:
 
 def _shrunk(difference: np.ndarray, variance: float, deviations: float = THRESHOLD) -> np.ndarray:
     """Differences, less what noise of this variance explains (the non-negative garrote)."""
-    square = np.maximum(difference**2, 1e-300)
-    return np.asarray(difference * np.maximum(0.0, 1 - deviations**2 * variance / square))
+    noise, square = deviations**2 * variance, difference**2
+    kept = np.divide(square - noise, square, out=np.zeros_like(square), where=square > noise)
+    return np.asarray(difference * kept)
 
 
 def smoothed_line(tree: Tree, counts: np.ndarray, places: np.ndarray) -> np.ndarray:
