@@ -52,7 +52,7 @@ def whole(parameter: str, value: Any) -> int:
         if not isinstance(value, (bool, np.bool_)):
             return operator.index(value)
     except TypeError:
-        pass
+        pass  # refused below, with every other value that is no whole number
     raise InputError(parameter, brief(value), "must be a whole number", "write it without a decimal point")
 
 

@@ -22,7 +22,7 @@ from pointillist.algorithms.settings import describe
 from pointillist.checks import check
 from pointillist.cli_account import account_app
 from pointillist.cli_attest import keygen, sign, verify
-from pointillist.cli_audit import audit
+from pointillist.cli_audit import audit, settings_of
 from pointillist.cli_complete import data_names, method_names
 from pointillist.cli_output import print_release, show_evaluation
 from pointillist.cli_sample import sample
@@ -35,6 +35,7 @@ from pointillist.cli_tables import (
     dialect_from,
     dialect_text,
     is_dataset,
+    load_public,
     read_table,
     schema_beside,
 )
@@ -188,7 +189,7 @@ def synth(
     dialect = Dialect(separator, encoding, decimal, header)
     inputs = _inputs(data, schema, public)
     check_target(out, force, inputs)
-    chosen = _settings(settings or [], rounds)
+    chosen = settings_of(settings or [], rounds)
     if method is not None:
         get_method(method).configure(chosen)
         get_method(method).require_public(public is not None)
@@ -207,7 +208,7 @@ def synth(
         delta=delta,
         relation=relation,
         method=method,
-        public=_load_public(public),
+        public=load_public(public),
         workload=WORKLOAD if workload is None else workload,
         group=group,
         rows=rows,
@@ -245,7 +246,7 @@ def resume_run(
         load = None if data is None else lambda: _load(data, file, dialect, unit, spec["insecure_noise_seed"])
         source = LaterSource(Schema.from_dict(spec["schema"]), spec["n"], load, unit)
     with _shown():
-        release = resume(out, source, public=_load_public(public), announce=_note)
+        release = resume(out, source, public=load_public(public), announce=_note)
     _show_release(release, out.resolve())
 
 
@@ -283,7 +284,7 @@ def evaluate(
     floor = None
     if public is not None:
         columns = columns if release is None else release.schema
-        public_table = PublicTable.encode(_load_public(public), columns)
+        public_table = PublicTable.encode(load_public(public), columns)
         table = Table.encode(plain.to_arrow() if isinstance(plain, Table) else plain, columns)
         queries = workload if workload is not None else WORKLOAD if release is None else release.workload
         floor = report.compare_public(table, public_table, workload_of(queries, table.domain, len(table)))
@@ -340,18 +341,6 @@ def version() -> None:
     print(__version__)
 
 
-def _settings(pairs: list[str], rounds: int | None) -> dict[str, str | int]:
-    settings: dict[str, str | int] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        good = bool(key and equals and value)
-        check(good, "set", pair, "must have the form KEY=VALUE", "write for example rounds=50")
-        settings[key.strip()] = value
-    if rounds is not None:
-        settings["rounds"] = rounds
-    return settings
-
-
 def _load(
     data: str,
     schema: Path | None,
@@ -394,13 +383,6 @@ def _absolute(name: str) -> str:
 
 def _same_file(first: str, second: str) -> bool:
     return Path(second).is_file() and Path(first).samefile(second)
-
-
-def _load_public(public: str | None) -> Any:
-    """A named dataset, or a file as it is: the private schema encodes it."""
-    if public is None:
-        return None
-    return datasets.load(public) if is_dataset(public) else read_table(public, name="public")
 
 
 def _show_release(release: Release, folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -13,8 +13,7 @@ from rich.console import Console
 from pointillist import attestation
 from pointillist.attestation.keys import PASSWORD
 from pointillist.checks import check
-from pointillist.data import datasets
-from pointillist.data.table import read_file
+from pointillist.cli_tables import load_public
 from pointillist.errors import InputError, printable
 
 __all__ = ["keygen", "sign", "verify"]
@@ -70,7 +69,7 @@ def verify(
     """Check a release without the private data: files, signature, ledger, budget, transcript, tables and model."""
     rule = "must be given together with --replay"
     check(replay or public is None, "public", public, rule, "add --replay, or leave it out")
-    report = attestation.verify(release, public_key, replay, _load_public(public))
+    report = attestation.verify(release, public_key, replay, load_public(public))
     if as_json:
         print(json.dumps({"release": str(release)} | report.to_dict()))
     else:
@@ -107,11 +106,3 @@ def _password(file: Path | None) -> bytes | None:
     rule = "must hold a password of 1 to 1,000 bytes"
     check(0 < len(found) <= 1000, "password_file", str(file), rule, "write it into the first line")
     return found
-
-
-def _load_public(public: str | None) -> Any:
-    """A named dataset, or a file as it is."""
-    if public is None:
-        return None
-    named = datasets.is_dataset(public) and not Path(public).is_file()
-    return datasets.load(public) if named else read_file(public, "public")

@@ -16,6 +16,7 @@ from rich.table import Table as Grid
 from pointillist import auditing
 from pointillist.auditing.report import AuditProgress
 from pointillist.checks import check
+from pointillist.cli_tables import is_dataset
 from pointillist.data import datasets
 from pointillist.data.schema import Schema
 from pointillist.showing import asked
@@ -96,7 +97,7 @@ def settings_of(pairs: list[str], rounds: int | None) -> dict[str, str | int]:
 
 def _schema(given: str) -> Schema:
     """The schema of a file, or of a named dataset."""
-    if datasets.is_dataset(given) and not Path(given).is_file():
+    if is_dataset(given):
         return datasets.load(given).schema
     rule = "must be a schema in TOML (.toml) or the name of a dataset, since an audit reads no data"
     hint = "draft a schema with `pointillist schema DATA` and review it"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -27,6 +27,7 @@ __all__ = [
     "dialect_from",
     "dialect_text",
     "is_dataset",
+    "load_public",
     "read_table",
     "schema_beside",
 ]
@@ -79,6 +80,17 @@ def read_table(data: str, dialect: Dialect | None = None, name: str = "data") ->
         packed = [COMPRESSED[path.suffix]] if path.suffix in COMPRESSED else []
         notes.print(printable(f"read {path.name}: {', '.join([found.describe(), *packed])}"), markup=False)
     return table
+
+
+def load_public(public: str | None) -> Any:
+    """Return a public table: a named dataset, or a file as it is, which the private schema encodes.
+
+    Args:
+        public: What was given on the command line; None if nothing was.
+    """
+    if public is None:
+        return None
+    return datasets.load(public) if is_dataset(public) else read_table(public, name="public")
 
 
 def dialect_from(text: str | None) -> Dialect:

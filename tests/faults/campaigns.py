@@ -133,7 +133,7 @@ def _fill(disk: Path) -> Path:
     path = disk / "filler"
     with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while file.write(b"x" * 4096):
-            pass
+            pass  # writing is all that is wanted
     return path
 
 

@@ -337,7 +337,7 @@ def test_a_run_with_fine_columns_resumes_from_every_record(tmp_path: Path, monke
                 synth(table, out=out, **chosen)
                 break
             except (RunStopped, KeyboardInterrupt):
-                pass
+                pass  # the run that is resumed below
         if not out.exists():
             continue
         spent = [entry for record in journal_of(out) if record.kind == "charge" for entry in record.data["entries"]]

@@ -134,7 +134,7 @@ def _encoding_of(beginning: bytes, whole: bool) -> str:
             codecs.getincrementaldecoder(encoding)("strict").decode(beginning, whole)
             return encoding
         except UnicodeDecodeError:
-            pass
+            pass  # the next encoding is tried
     return "latin-1"
 
 

@@ -387,7 +387,7 @@ def sound_part(spec: Any) -> Schema | None:
             column, _ = _column(one)
             sound.setdefault(column.name, column)
         except InputError:
-            pass
+            pass  # problems_of tells what is wrong with it
     ignore = spec.get("ignore", []) if isinstance(spec, dict) else []
     named = [one for one in ignore if isinstance(one, str)] if isinstance(ignore, list) else []
     broken = [one.get("name") for one in spec["column"] if isinstance(one, dict)] if sound else []

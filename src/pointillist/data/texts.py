@@ -168,7 +168,7 @@ def encode(column: Column, cells: pa.ChunkedArray) -> np.ndarray:
         parts = cells.chunks if pa.types.is_string(cells.type) else [cells.combine_chunks()]
         found: np.ndarray = np.concatenate([column.encode(part) for part in parts])
         return found
-    except pa.ArrowNotImplementedError:  # for example dates in a column of numbers
+    except pa.ArrowNotImplementedError:  # how Arrow says that no conversion exists, as from dates to numbers: bad input
         rule, hint = "must hold values of the kind that the schema says", "give the column another type in the schema"
         raise InputError(column_called(column.name), fragment(Shown(cells.type)), rule, hint) from None
 

@@ -266,7 +266,7 @@ def _lock(path: Path) -> IO[bytes] | None:
         if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
             return lock
     except (BlockingIOError, FileNotFoundError):
-        pass
+        pass  # another process holds or has removed it: told by the result
     except BaseException:
         lock.close()
         raise

@@ -229,7 +229,7 @@ def _of_json(path: Path) -> list[Hint]:
         if tables:
             return _of_sdv(next(iter(tables.values())))
     except (KeyError, TypeError, IndexError, AttributeError):
-        pass
+        pass  # none of the known forms: refused below
     rule = "must be a Table Schema of Frictionless (fields) or metadata of SDV (columns)"
     raise InputError("data", str(path), rule, "check the file")
 
