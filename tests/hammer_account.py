@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,9 @@ def spawn(work: Callable[[], None]) -> int:
     try:
         work()
         code = 0
+    except BaseException:
+        traceback.print_exc()  # os._exit would lose it
+        sys.stderr.flush()
     finally:
         os._exit(code)
 

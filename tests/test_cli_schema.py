@@ -167,6 +167,24 @@ def test_every_problem_of_a_table_is_listed(run: Run, home: Path) -> None:
     assert (fits.code, fits.out.splitlines()[0][:44]) == (0, "s.toml has no problems, and fits.csv fits it")
 
 
+def test_every_rule_is_checked(run: Run, home: Path) -> None:
+    """Rules are about the columns of the file; each wrong one is listed with its number, whatever else is wrong."""
+    good = '[[rule]]\nif = "age < 15"\nthen = "kids == 0"\n[[rule]]\nalways = "age >= 0"\n'
+    (home / "s.toml").write_text(SCHEMA + good)
+    result = run("schema", "check", "s.toml")
+    assert (result.code, result.out) == (0, "s.toml has no problems: 3 columns (2 categorical, 1 numeric)\n")
+    more = '[[rule]]\nnever = "age <"\n[[rule]]\nnever = "ages < 3"\n[[rule]]\nalways = "sex < 3"\n'
+    wrong = SCHEMA.replace('["f", "m"]', "[]") + good + more + '[[rule]]\nalways = "kids < sex"\n'
+    (home / "s.toml").write_text(wrong)
+    lines = run("schema", "check", "s.toml").out.splitlines()
+    assert [line[:15] for line in lines] == ["column 'sex' mu", "rule 3: conditi", "rule 4: rule mu", "3 problems"]
+    (home / "s.toml").write_text(SCHEMA + more)
+    lines = run("schema", "check", "s.toml").out.splitlines()
+    assert [line[:7] for line in lines] == ["rule 1:", "rule 2:", "rule 3:", "3 probl"]
+    (home / "s.toml").write_text(SCHEMA + '[[rule]]\nnever = "age < 50"\n[[rule]]\nalways = "age < 50"\n')
+    assert "must allow at least one row together" in run("schema", "check", "s.toml").out
+
+
 def test_files_that_cannot_be_checked(run: Run, home: Path) -> None:
     assert run("schema", "check", "none.toml").code == 2
     (home / "s.toml").write_text("[[")

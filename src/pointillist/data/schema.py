@@ -191,9 +191,7 @@ class Schema:
         check(good, "schema: rules", fragment(self.rules), "must be a list of rules", "give Rule objects")
         object.__setattr__(self, "rules", Rules(self.rules, self.columns))
         for rule in self.rules:
-            unknown = [name for name in rule.columns if name not in self.domain.names]
-            hint = nearest(unknown[0], self.domain.names) if unknown else ""
-            check(not unknown, "rule", fragment(unknown), "must be about columns of the schema", hint)
+            _check_columns(rule, self.domain.names)
         for group in self.rule_groups:
             group.check()
             texts = Shown("; ".join(rule.text for rule in group.rules)[:200])
@@ -358,8 +356,11 @@ def problems_of(spec: Any) -> list[str]:
     columns = columns if isinstance(columns, list) else []
     fine = {"name": "(any)", "type": "categorical", "values": ["a", "b"]}
     attempts: list[Callable[[], Any]] = [lambda one=one: _column(one) for one in columns]  # type: ignore[misc]
+    rules = spec.get("rule", []) if isinstance(spec, dict) else []
     if columns:
-        attempts.append(lambda: Schema.from_dict({**spec, "column": [fine]}))
+        attempts.append(
+            lambda: Schema.from_dict({**spec, "column": [fine], "rule": [] if isinstance(rules, list) else rules})
+        )
     names = [one["name"] for one in columns if isinstance(one, dict) and isinstance(one.get("name"), str)]
     attempts.append(lambda: check_different(names))
     for attempt in attempts:
@@ -367,12 +368,35 @@ def problems_of(spec: Any) -> list[str]:
             attempt()
         except InputError as error:
             found.append(str(error))
+    found += _rule_problems(rules, names, sound_part(spec)) if isinstance(rules, list) else []
     if not found:
         try:
             Schema.from_dict(spec)
         except InputError as error:
             found.append(str(error))
     return found
+
+
+def _rule_problems(rules: Sequence[Any], names: Sequence[str], part: Schema | None) -> list[str]:
+    """Return what is wrong with each rule by itself, as far as its columns are sound."""
+    found = []
+    extras = set() if part is None else {extra.name for _, extra in part.extras}
+    for number, spec in enumerate(rules, start=1):
+        try:
+            rule = Rule.from_dict(spec)
+            _check_columns(rule, [name for name in names if name not in extras])
+            if part is not None and set(rule.columns) <= set(part.domain.names):
+                Schema(part.columns, rules=(rule,))
+        except InputError as error:
+            found.append(f"rule {number}: {error}")
+    return found
+
+
+def _check_columns(rule: Rule, names: Sequence[str]) -> None:
+    """Refuse a rule about columns that are not among the names."""
+    unknown = [name for name in rule.columns if name not in names]
+    hint = nearest(unknown[0], names) if unknown else ""
+    check(not unknown, "rule", fragment(unknown), "must be about columns of the schema", hint)
 
 
 def sound_part(spec: Any) -> Schema | None:
