@@ -146,6 +146,35 @@ def test_code_books(tmp_path: Path) -> None:
     assert not done.schema.reviewed
 
 
+def test_tables_are_no_code_books(tmp_path: Path) -> None:
+    """The cells of a table that happens to have a column "name" must not become names of columns."""
+    (tmp_path / "t.csv").write_text(f"name,type,amount\n{SECRET},x,3\nb,y,4\n")
+    with pytest.raises(InputError, match="and no others than values, min, max, missing, description, unit") as caught:
+        draft_from_types(tmp_path / "t.csv")
+    assert SECRET not in str(caught.value)
+    (tmp_path / "t.csv").write_text(f"name,type\n{SECRET},x\nb,y\n")
+    with pytest.raises(InputError, match="most of them are not") as caught:
+        draft_from_types(tmp_path / "t.csv")
+    assert SECRET not in str(caught.value)
+
+
+def test_what_a_type_says_is_personal_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text("name,type,unit\nmail,email,\nage,integer,years\nodd,whatsit,\nok,boolean,\n")
+    made = draft_from_types(tmp_path / "c.csv")
+    assert set(made.left_out) == {"mail"}
+    assert tables(made)["age"]["unit"] == "years"
+    assert made.notes["odd"].startswith("The type 'whatsit' is not known.\nTODO: values")
+    columns = {
+        "a": {"sdtype": "email"}, "b": {"sdtype": "categorical", "pii": True}, "c": {"sdtype": "ssn", "pii": False},
+        "d": {"sdtype": "id"}, "e": {"sdtype": "unknown", "pii": True},
+    }  # fmt: skip
+    (tmp_path / "s.json").write_text(json.dumps({"columns": columns}))
+    assert set(draft_from_types(tmp_path / "s.json").left_out) == {"a", "b", "e"}
+    fields = [{"name": "m", "type": "string", "format": "email"}, {"name": "n", "type": "integer"}]
+    (tmp_path / "f.json").write_text(json.dumps({"fields": fields}))
+    assert set(draft_from_types(tmp_path / "f.json").left_out) == {"m"}
+
+
 def test_frictionless(tmp_path: Path) -> None:
     fields = [
         {"name": "key", "type": "string"},

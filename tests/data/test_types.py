@@ -206,7 +206,7 @@ def test_names_of_types_come_back(name: str) -> None:
 
 
 def test_types_without_a_name() -> None:
-    assert [dtype_of(kind) for kind in (pa.list_(pa.int8()), pa.binary(), pa.null())] == ["", "", ""]
+    assert [dtype_of(kind) for kind in (pa.list_(pa.int8()), pa.binary(), pa.float16())] == ["", "", ""]
     assert dtypes_of(pa.table({"a": pa.array(["x"], pa.string_view()), "b": [1.5]})) == {
         "a": "large_string",
         "b": "float64",
@@ -278,5 +278,26 @@ def test_drafts_take_dates_and_decimals() -> None:
     assert [extra.name for _, extra in schema.extras] == ["void"]
     assert [column.name for column in schema.columns] == ["day", "at", "time", "took", "money"]
     made = Table.encode(data, schema).to_arrow()
-    assert made.schema.types[:4] == data.schema.types[:4]
+    assert made.schema.types == data.schema.types
     assert schema.columns[0] == Temporal("day", "date", ("2020-01-01", "2021-12-31"), dtype="date32")
+
+
+def test_drafts_keep_columns_of_python_objects() -> None:
+    """Decimals stay decimals, with room for larger ones; nothing at all stays nothing; sparse columns become dense."""
+    frame = pd.DataFrame(
+        {
+            "money": [Decimal("0.20"), Decimal("0.35")] * 20,
+            "void": pd.Series([None] * 40, dtype=object),
+            "sparse": pd.arrays.SparseArray([0, 0, 0, 7] * 10),
+        }
+    )
+    schema = draft_schema(frame)
+    assert schema.columns[0].output_dtype == "decimal(18, 2)"
+    made = Table.encode(frame, schema).to_pandas()
+    assert made["money"].tolist() == frame["money"].tolist()
+    assert made["void"].dtype == object
+    assert made["sparse"].tolist() == frame["sparse"].tolist()
+    nothing = pa.table({"void": pa.nulls(40), "x": ["a", "b"] * 20})
+    assert Table.encode(nothing, draft_schema(nothing)).to_arrow().equals(nothing)
+    with pytest.raises(InputError, match="dtype"):
+        Constant("void", 5, "null")

@@ -35,6 +35,10 @@ TYPES_NOTICE = """\
 # Complete every TODO with what is known without looking at the data, check the rest, then set reviewed = true."""
 
 
+DIGITS = 18
+"""The digits of decimals whose type was found by looking at them, so that larger ones fit."""
+
+
 @dataclass(frozen=True)
 class Draft:
     """A schema that a person has not reviewed, with comments: what was assumed, and what to check.
@@ -109,8 +113,18 @@ def draft_from(data: Any, ignore: Sequence[str] = ()) -> Draft:
         if name in ignore:
             found[name] = Drafted(None, "as asked")
         else:
-            found[name] = draft_column(name, table.column(name), dtypes.get(name, ""))
+            found[name] = draft_column(name, table.column(name), dtypes.get(name, "") or _inferred(table, name))
     return _assembled(found, table)
+
+
+def _inferred(table: pa.Table, name: str) -> str:
+    """Return the type of decimals, or of nothing at all, in a column of Python objects; empty for others."""
+    import pyarrow as pa
+
+    kind = table.schema.field(name).type
+    if pa.types.is_decimal128(kind) and 0 <= kind.scale <= DIGITS // 2:
+        return f"decimal({max(kind.precision, DIGITS)}, {kind.scale})"
+    return "null" if pa.types.is_null(kind) else ""
 
 
 def _assembled(found: Mapping[str, Drafted], table: pa.Table) -> Draft:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pointillist.checks import at_least, check, whole
-from pointillist.data.columns.types import nullable
+from pointillist.data.columns.types import dense, nullable
 from pointillist.data.csv_files import read_csv
 from pointillist.data.dialects import TEXT_FILES, Dialect, recognise
 from pointillist.data.domain import Domain
@@ -295,13 +295,10 @@ def as_arrow(data: Any) -> pa.Table:
 
 
 def _from_pandas(data: Any) -> pa.Table:
-    import pandas as pd
     import pyarrow as pa
 
     check_different([str(name) for name in data.columns])
-    kinds = zip(data.columns, data.dtypes, strict=True)
-    sparse = {name: kind.subtype for name, kind in kinds if isinstance(kind, pd.SparseDtype)}
-    return pa.Table.from_pandas(data.astype(sparse) if sparse else data, preserve_index=False)
+    return pa.Table.from_pandas(dense(data), preserve_index=False)
 
 
 def _refused_column(error: Exception) -> str:

@@ -22,6 +22,7 @@ __all__ = [
     "Unreadable",
     "duration_text",
     "from_texts",
+    "show_moment",
     "size_of",
     "ticks_of",
     "to_local",
@@ -191,13 +192,13 @@ def _from_pattern(texts: pa.Array, pattern: str, zone: str) -> np.ndarray:
         return to_utc(_from_simple(texts, pattern, nulls), zone)
     different = pc.unique(texts)
     places = pc.index_in(texts, value_set=different).to_numpy(zero_copy_only=False).astype(np.int64)
-    plain = pattern.replace("%-", "%")
+    plain = pattern.replace("%-", "%").replace("%:z", "%z").replace("%3f", "%f")
     found = np.array([FAR if text is None else _python_ticks(text, plain) for text in different.to_pylist()], np.int64)
     bad = (found[places] == FAR) & ~nulls
     if bad.any():
         raise Unreadable(bad)
     ticks = np.where(nulls, 0, found[places])
-    return ticks if "%z" in pattern or not zone else to_utc(ticks, zone)
+    return ticks if "%z" in plain or not zone else to_utc(ticks, zone)
 
 
 def _from_simple(texts: pa.Array, pattern: str, nulls: np.ndarray) -> np.ndarray:
@@ -321,8 +322,20 @@ def to_texts(ticks: np.ndarray, nulls: np.ndarray, kind: str, pattern: str, zone
     shown = zone_of(zone)
     start = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
     return _each(
-        ticks, nulls, lambda tick: (start + dt.timedelta(microseconds=tick)).astimezone(shown).strftime(pattern)
+        ticks, nulls, lambda tick: show_moment((start + dt.timedelta(microseconds=tick)).astimezone(shown), pattern)
     )
+
+
+def show_moment(moment: dt.datetime, pattern: str) -> str:
+    """Return a timestamp as a text.
+
+    Args:
+        moment: The timestamp.
+        pattern: A pattern of ``strftime``, in which ``%:z`` is an offset such as "+02:00" and ``%3f`` are milliseconds.
+    """
+    offset = moment.strftime("%z")
+    pattern = pattern.replace("%:z", f"{offset[:3]}:{offset[3:5]}" if offset else "")
+    return moment.strftime(pattern.replace("%3f", f"{moment.microsecond // 1000:03d}"))
 
 
 def _iso_pattern(ticks: np.ndarray, kind: str, zone: str) -> str:

@@ -169,7 +169,8 @@ class Temporal:
         except (pa.ArrowException, KeyError, ValueError, OSError):
             rule, hint = "must be a time zone such as Europe/Berlin", "check its name"
             raise InputError(f"{where}: zone", fragment(self.zone), rule, hint) from None
-        offset = not self.format or "%z" in self.format
+        offset = not self.format or any(one in self.format for one in ("%z", "%:z"))
+        offset = offset or (self.zone == "UTC" and self.format.endswith("Z"))
         rule = "must have %z in a column with a zone, because clocks show some hours twice"
         hint = "add it, or leave zone out to keep local times as they are"
         check(offset, f"{where}: format", fragment(self.format), rule, hint)

@@ -23,6 +23,7 @@ __all__ = [
     "arrow_type",
     "check_dtype",
     "decimals_of",
+    "dense",
     "dtype_of",
     "dtypes_of",
     "nullable",
@@ -40,7 +41,7 @@ TEMPORAL = (
     "date32", "date64", "time32[s]", "time32[ms]", "time64[us]", "time64[ns]", "timestamp[s]", "timestamp[ms]",
     "timestamp[us]", "timestamp[ns]", "duration[s]", "duration[ms]", "duration[us]", "duration[ns]",
 )  # fmt: skip
-DTYPES = ("string", "large_string", "category", "enum", "bool", *NUMBERS, *NULLABLE, *TEMPORAL)
+DTYPES = ("string", "large_string", "category", "enum", "bool", *NUMBERS, *NULLABLE, *TEMPORAL, "null")
 """The names of types, except those with a time zone or digits of their own."""
 EXAMPLES = ("string", "category", "bool", "int64", "float64", "Int64", "date32", "timestamp[us]", "decimal(10, 2)")
 ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=([^\]]+)\]")
@@ -121,8 +122,9 @@ def dtypes_of(data: Any) -> dict[str, str]:
     if type(data).__module__.partition(".")[0] == "pandas":
         import pyarrow as pa
 
-        head = pa.Schema.from_pandas(data.iloc[:0], preserve_index=False)
-        return {one.name: _pandas_name(data[key].dtype) or dtype_of(one.type) for key, one in _by_key(data, head)}
+        head = pa.Schema.from_pandas(dense(data.iloc[:0]), preserve_index=False)
+        names = {one.name: _pandas_name(data[key].dtype) or dtype_of(one.type) for key, one in _by_key(data, head)}
+        return {name: "" if dtype == "null" else dtype for name, dtype in names.items()}  # objects of any type
     if type(data).__module__.partition(".")[0] == "polars":
         import polars
 
@@ -132,6 +134,19 @@ def dtypes_of(data: Any) -> dict[str, str]:
             name: "enum" if isinstance(found[name], polars.Enum) else dtype_of(arrow.field(name).type) for name in found
         }
     return {one.name: dtype_of(one.type) for one in data.schema}
+
+
+def dense(data: Any) -> Any:
+    """Return a pandas data frame without sparse columns, which Arrow does not know.
+
+    Args:
+        data: The data frame.
+    """
+    import pandas as pd
+
+    kinds = zip(data.columns, data.dtypes, strict=True)
+    sparse = {name: kind.subtype for name, kind in kinds if isinstance(kind, pd.SparseDtype)}
+    return data.astype(sparse) if sparse else data
 
 
 def _by_key(data: Any, head: pa.Schema) -> list[tuple[Any, pa.Field]]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from pointillist.data.columns import Categorical, Column, Constant, Grid, Identifier, Temporal
 from pointillist.data.columns.numeric import WIDEST
+from pointillist.data.columns.types import decimals_of
 from pointillist.data.drafts.parts import MOST_FEW, Drafted, first_that_fits, named_like_an_id, own_type
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ __all__ = ["draft_numbers", "nice_above", "wide_bounds"]
 MISSING_CODES = (-9.0, -99.0, -999.0, -9999.0)
 """Numbers that mean "missing" if no other number of the column is negative."""
 MOST_DECIMALS = 4
+MOST_WHOLE = 2**53
+"""Below it every whole number is a floating-point number."""
 FEW_CELLS = 1024
 """With at most this many steps between the bounds, every number is a cell of its own."""
 HEAVY = 20
@@ -65,6 +68,8 @@ def draft_numbers(
     if not len(x):
         return Drafted(Constant(name, None, dtype), "Every cell is missing: kept as a constant.")
     largest = float(np.abs(x).max(initial=0.0))
+    if largest == math.inf:
+        return Drafted(None, "it holds infinite numbers; make them missing, or give them a number of their own")
     if largest > WIDEST / 2:
         return Drafted(None, f"it holds numbers beyond {WIDEST / 2:g}; change their unit")
     different, counts = np.unique(x, return_counts=True)
@@ -79,8 +84,10 @@ def draft_numbers(
         missing, gaps = True, (*gaps, code)
         x, different, counts = x[x >= 0], different[1:], counts[1:]
     gap_words: dict[str, Any] = {"missing": missing, "missing_values": tuple(gaps), **back}
+    if largest >= MOST_WHOLE and np.all(different % 1 == 0) and dtype not in ("float32", "float64", "Float64"):
+        return Drafted(None, f"it holds whole numbers from {MOST_WHOLE:,} on, as identifiers are, which are not exact")
     decimals = _decimals(different)
-    integer = decimals == 0 and largest < 2**53
+    integer = decimals == 0 and largest < MOST_WHOLE
     if integer and not missing and _is_sequence(name, x, len(different)):
         note = "Row numbers or identifiers: never read, and made again as 1, 2, 3, ..."
         return Drafted(Identifier(name, dtype=dtype if dtype in ("int32", "uint32", "uint64") else ""), note)
@@ -128,7 +135,7 @@ def _draft_grid(
 ) -> Drafted:
     different, counts = counted
     low, high = _inside(dtype, *_known_bounds(name, float(different[0]), float(different[-1])))
-    integer = decimals == 0 and max(abs(low), abs(high)) < 2**53
+    integer = decimals == 0 and max(abs(low), abs(high)) < MOST_WHOLE
     step = None if decimals in (None, 0) else 10.0**-decimals
     step = None if step is None else float(f"1e-{decimals}")
     size = (high - low) / (step or 1) if decimals is not None else math.inf
@@ -216,7 +223,10 @@ def _known_bounds(name: str, low: float, high: float) -> tuple[float, float]:
 
 
 def _inside(dtype: str, low: float, high: float) -> tuple[float, float]:
-    """Return bounds inside the range of a type of whole numbers."""
+    """Return bounds inside the range of a type of whole numbers or of decimals."""
+    if (digits := decimals_of(dtype)) is not None:
+        largest = float((Decimal(10) ** digits[0] - 1).scaleb(-digits[1]))
+        return max(low, -largest), min(high, largest)
     try:
         kind = np.dtype(dtype.lower() or "float64")
     except (TypeError, ValueError):

@@ -27,12 +27,16 @@ MOST_SPEECH = 50
 """Texts of several words with more different values than this are free text."""
 MISSING_TEXTS = ("NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "#N/A", ".", "?", "-", "--", "<NA>")
 """Texts that mean "missing" in most files."""
-NUMBER = r"^\s*-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?\s*$"
+NUMBER = r"^\s*(-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?|[-+]?(0|[1-9][0-9]*)?\.[0-9]+)\s*$"
+"""Numbers without leading zeros, which codes have. A sign of plus or a point at the beginning go with decimals."""
+MARKED = r"^\s*[-+(]?\s*([$€£¥]|[A-Z]{3} )?\s*-?[0-9]{1,3}([,' ]?[0-9]{3})*([.,][0-9]+)?\s*(%|[$€£¥]|[A-Z]{3})?\)?\s*$"
+"""Numbers with marks: separators of thousands, a currency, a percent sign."""
 UUID = r"^\{?[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\}?$"
 EMAIL = r"^[^@\s]+@[^@\s]+\.[A-Za-z]{2,}$"
 LINK = r"^(https?://|www\.)\S+$"
 PHONE = r"^\+?[0-9][0-9 ()/.-]{6,}[0-9]$"
 CODE = r"^[A-Za-z0-9][A-Za-z0-9 ./-]{0,11}$"
+PERSON_NAME = re.compile(r"(^|[\W_])(first|last|full|sur|fore|given|family|middle|maiden)[\W_]?names?$|^names?$")
 SPEECH_NAME = re.compile("comment|remark|note|description|text|message|feedback|answer|reason|title")
 NUMBERED = re.compile(r"([^0-9\s]{0,12}[ ]?)([0-9]+)")
 """A number after a short prefix."""
@@ -125,7 +129,7 @@ def _draft_personal(name: str, texts: pa.Array, every: list[str], unique: bool) 
         column = Identifier(name, prefix=prefixes.pop(), digits=min(digits, 18))
         return Drafted(column, "Numbered identifiers: never read, and made again in a new sequence from 1.")
     if _all_match(texts, PHONE):
-        return Drafted(None, "telephone numbers, which identify people")
+        return Drafted(None, "telephone numbers or the like, which identify people")
     if named_like_an_id(name):
         return Drafted(None, "identifiers: a different value in nearly every row")
     return None
@@ -140,6 +144,10 @@ def _why_not_listed(name: str, texts: pa.Array, rows: int) -> str | None:
     count = len(texts)
     if words >= 3 and SPEECH_NAME.search(name.lower()):
         return "free text, by its name and its words"
+    if count > MOST_FEW and PERSON_NAME.search(name.strip().lower()):
+        return "names, by the name of the column"
+    if count > MOST_FEW and _all_match(texts, MARKED) and not _all_match(texts, CODE):
+        return "numbers with a currency, a percent sign or separators of thousands: write them as plain numbers"
     if count > MOST_SPEECH and (words >= 4 or length > 60):
         return "free text: long cells with many different values"
     if count > max(MOST_FEW, rows / 2):

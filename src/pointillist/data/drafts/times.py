@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pointillist.data.columns import Constant, Temporal
+from pointillist.data.columns.clock import from_texts, show_moment
 from pointillist.data.drafts.numbers import wide_bounds
 from pointillist.data.drafts.parts import Drafted, first_that_fits
 
@@ -17,15 +18,30 @@ if TYPE_CHECKING:
 
 __all__ = ["draft_times", "draft_written_times"]
 
-DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y%m%d")
+DATES = (
+    "%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y%m%d",
+    "%d-%b-%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d. %B %Y",
+    "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%b-%y",
+)  # fmt: skip
 """Formats of dates, the more common one first where two are possible."""
-CLOCKS = ("%H:%M", "%H:%M:%S")
-NUMERIC_PARTS = r"[0-9]{1,4}[-./][0-9]{1,2}[-./][0-9]{1,4}"
-DATE = re.compile(rf"{NUMERIC_PARTS}|(19|20)[0-9]{{6}}")
-CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?")
-STAMP = re.compile(
-    rf"{NUMERIC_PARTS}[T ][0-9]{{1,2}}:[0-9]{{2}}(:[0-9]{{2}}([.][0-9]+)?)?(Z|[+-][0-9]{{2}}:?[0-9]{{2}})?"
-)
+MONTHS = ("%Y-%m", "%m/%Y", "%Y/%m", "%b %Y", "%B %Y", "%b-%Y")
+CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
+ENDS = (*CLOCKS, "%H:%M:%S.%f")
+MONTH = r"[A-Za-z]{3,9}"
+DAY = rf"[0-9]{{1,4}}[-./][0-9]{{1,2}}[-./][0-9]{{1,4}}|[0-9]{{1,2}}[-. ]{{1,2}}{MONTH}[- ][0-9]{{2,4}}|{MONTH} [0-9]{{1,2}}, [0-9]{{4}}"
+HOUR = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?( [AaPp][Mm])?"
+DATE = re.compile(rf"{DAY}|(19|20)[0-9]{{6}}")
+IN_MONTH = re.compile(rf"[0-9]{{4}}[-/][0-9]{{2}}|[0-9]{{2}}/[0-9]{{4}}|{MONTH}[- ][0-9]{{4}}")
+CLOCK = re.compile(HOUR)
+STAMP = re.compile(rf"({DAY})[T ]{HOUR}([.][0-9]+)?(Z|[+-][0-9]{{2}}:?[0-9]{{2}})?")
+DURATIONS = {
+    "clock": re.compile(r"-?[0-9]+:[0-5][0-9]:[0-5][0-9]([.][0-9]+)?"),
+    "days": re.compile(r"-?[0-9]+ days?,? [+]?[0-9]{1,2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?"),
+    "": re.compile(r"-?P(?=[0-9T])([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+([.][0-9]+)?S)?)?"),
+}
+"""How durations are written, by their format."""
+MOST_CELLS = 1_000_000
+"""The most units between the bounds of durations; with more, the unit is a larger one."""
 
 
 def draft_times(name: str, cells: pa.ChunkedArray, dtype: str) -> Drafted:
@@ -74,23 +90,22 @@ def draft_written_times(
         missing: Whether values are missing.
     """
     words: dict[str, Any] = {"missing": missing, "missing_values": tuple(gaps)}
-    if _all(CLOCK, texts):
-        found = _formats(texts, CLOCKS)
-        column = first_that_fits(
-            cells,
-            *(
-                lambda one=one: Temporal(
-                    name, kind="time", format=one, step="second" if one.endswith("S") else "", dtype="string", **words
-                )
-                for one in found
-            ),
-        )
+    if _all(CLOCK, texts) and (found := _formats(texts, CLOCKS)):
+        step = "second" if "%S" in found[0] else ""
+        words |= {"kind": "time", "step": step, "format": _as_written(texts, found[0]), "dtype": "string"}
+        column = first_that_fits(cells, lambda: Temporal(name, **words))
         return None if column is None else Drafted(column, "Times of the day, written as text.")
+    for pattern, style in DURATIONS.items():
+        if _all(style, texts):
+            return _written_durations(name, cells, texts, pattern, words)
     if _all(DATE, texts):
         return _written(name, cells, texts, "date", DATES, words)
+    if _all(IN_MONTH, texts):
+        return _written(name, cells, texts, "date", MONTHS, words | {"bins": "month"})
     if _all(STAMP, texts):
-        days = DATES[:-1]
-        formats = [f"{day}{mark}{clock}" for day in days for mark in "T " for clock in CLOCKS]
+        days = [day for day in DATES if day != "%Y%m%d"]
+        zones = ("%z",) if _ends_in_offset(texts) else ("Z",) if texts[0].strip().endswith("Z") else ("",)
+        formats = [f"{day}{mark}{end}{zone}" for day in days for mark in "T " for end in ENDS for zone in zones]
         return _written(name, cells, texts, "timestamp", formats, words)
     return None
 
@@ -102,19 +117,60 @@ def _written(
     found = _formats(texts, formats)
     if not found:
         return _iso_stamps(name, cells, texts, words) if kind == "timestamp" else None
-    pattern = found[0]
-    moments = [dt.datetime.strptime(text.strip(), pattern) for text in texts]
+    moments = [dt.datetime.strptime(text.strip(), found[0]) for text in texts]
+    pattern = _as_written(texts, found[0])
     low, high = min(moments), max(moments)
     words = words | {"kind": kind, "bounds": _years(low, high), "format": pattern, "dtype": "string"}
     if kind == "timestamp":
-        words |= _cells("second" if pattern.endswith("S") else "minute")
+        step = "millisecond" if "%3f" in pattern else "microsecond" if "%f" in pattern else ""
+        words |= _cells(step or ("second" if "%S" in pattern else "minute"))
+    notes = [f"Written as {pattern}. {_bounds_note(words['bounds'])}"]
+    if "%z" in found[0]:
+        offsets = {moment.strftime("%z") for moment in moments}
+        words["zone"] = f"{(one := offsets.pop())[:3]}:{one[3:5]}" if len(offsets) == 1 else "UTC"
+        notes.append("The offset is the same in all rows." if words["zone"] != "UTC" else "Written in UTC.")
+    elif kind == "timestamp" and pattern.endswith("Z"):
+        words["zone"] = "UTC"
     column = first_that_fits(cells, lambda: Temporal(name, **words))
     if column is None:
         return None
-    notes = [f"Written as {pattern}. {_bounds_note(words['bounds'])}"]
     if len(found) > 1:
         notes.append(f"They could also be written as {found[1]}. Check which of the two it is.")
     return Drafted(column, "\n".join(notes))
+
+
+def _ends_in_offset(texts: Sequence[str]) -> bool:
+    """Return whether timestamps end in an offset such as +02:00, or some of them in Z and some in an offset."""
+    return any(re.search(r":[0-9.]+[+-][0-9]{2}:?[0-9]{2}$", text.strip()) for text in texts)
+
+
+def _as_written(texts: Sequence[str], pattern: str) -> str:
+    """Return a pattern with which texts are written as they were, where there is one: without leading zeros of days,
+    months and hours, with milliseconds, or with a colon in the offset. Otherwise the pattern itself."""
+    loose = re.sub("%([dmHI])", r"%-\1", pattern)
+    for one in dict.fromkeys((pattern, loose, loose.replace("%-m", "%m").replace("%-d", "%d"))):
+        for offset in dict.fromkeys((one, one.replace("%z", "%:z"))):
+            for whole in dict.fromkeys((offset, offset.replace("%f", "%3f"))):
+                if all(show_moment(dt.datetime.strptime(text.strip(), pattern), whole) == text for text in texts):
+                    return whole
+    return pattern
+
+
+def _written_durations(
+    name: str, cells: pa.ChunkedArray, texts: Sequence[str], pattern: str, words: dict[str, Any]
+) -> Drafted | None:
+    """Draft durations that are written as text."""
+    import pyarrow as pa
+
+    try:
+        ticks = from_texts(pa.array(texts, pa.string()), "duration", "", "", 1)
+        spans = pa.chunked_array([pa.array(ticks, pa.duration("us"))])
+        words = words | {"kind": "duration", **_duration(spans), "format": pattern, "dtype": "string"}
+    except (ValueError, OverflowError):
+        return None
+    column = first_that_fits(cells, lambda: Temporal(name, **words))
+    note = "Durations, written as text, between wide round bounds. Check that none can be outside."
+    return None if column is None else Drafted(column, note)
 
 
 def _iso_stamps(name: str, cells: pa.ChunkedArray, texts: Sequence[str], words: dict[str, Any]) -> Drafted | None:
@@ -213,8 +269,11 @@ def _duration(cells: pa.ChunkedArray) -> dict[str, Any]:
     import pyarrow.compute as pc
 
     seconds = pc.cast(pc.cast(cells, pa.duration("s"), safe=False), pa.int64()).drop_null().to_numpy()
-    units = (("day", 86400), ("hour", 3600), ("minute", 60))
-    unit, size = next(((name, size) for name, size in units if not (seconds % size).any()), ("second", 1))
-    low, high = wide_bounds(float(seconds.min()) / size, float(seconds.max()) / size)
-    bounds = tuple(str(dt.timedelta(seconds=math.trunc(end * size))) for end in (low, high))
-    return {"unit": unit, "bounds": bounds}
+    sizes = {"day": 86400, "hour": 3600, "minute": 60, "second": 1}
+    step = next(name for name, size in sizes.items() if not (seconds % size).any())
+    ends = float(seconds.min()), float(seconds.max())
+    round_to = next((size for size in sizes.values() if max(map(abs, ends)) >= 2 * size >= 2 * sizes[step]), sizes[step])
+    low, high = (math.trunc(end * round_to) for end in wide_bounds(ends[0] / round_to, ends[1] / round_to))
+    unit = next(name for name in reversed(sizes) if (high - low) // sizes[name] <= MOST_CELLS and sizes[name] >= sizes[step])
+    bounds = tuple(str(dt.timedelta(seconds=end)) for end in (low, high))
+    return {"unit": unit, "bounds": bounds, "step": "" if unit == step else step}

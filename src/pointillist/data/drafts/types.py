@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pointillist.checks import check
 from pointillist.data.columns import COLUMN_KINDS, EXTRA_KINDS
 from pointillist.data.columns.base import MISSING_NUMBERS
-from pointillist.data.columns.types import dtypes_of
+from pointillist.data.columns.types import dense, dtypes_of
 from pointillist.data.dialects import TEXT_FILES, Dialect
 from pointillist.data.draft import Draft
 from pointillist.data.files import path_of
@@ -41,9 +41,14 @@ WORDS = {
     "real": "number", "decimal": "number", "scale": "number",
     "boolean": "boolean", "bool": "boolean", "logical": "boolean",
     "date": "date", "time": "time", "datetime": "timestamp", "timestamp": "timestamp", "duration": "duration",
-    "id": "id", "identifier": "id", "uuid": "id", "unknown": "",
+    "id": "id", "identifier": "id", "uuid": "id", "unknown": "", "any": "",
+    "email": "personal", "phone": "personal", "telephone": "personal", "address": "personal", "name": "personal",
+    "free text": "personal", "freetext": "personal", "comment": "personal", "uri": "personal", "url": "personal",
 }  # fmt: skip
 """The words for types in code books, and the kind of column that each means."""
+BOOK = ("name", "type", "values", "min", "max", "missing", "description", "unit")
+"""The columns of a code book. A table with other ones is data, whose names would become those of columns."""
+PERSONAL = "free text or what identifies people or things, as its type says"
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,8 @@ class Hint:
 
     Args:
         name: The name of the column.
-        kind: "text", "integer", "number", "boolean", "date", "time", "timestamp", "duration", "id", or empty.
+        kind: "text", "integer", "number", "boolean", "date", "time", "timestamp", "duration", "id", "personal" for
+            what is left out, or empty.
         values: The values that it can have, in order; empty if they are not known.
         ordered: Whether neighbouring values are similar.
         low: The smallest number or date; None if it is not known.
@@ -63,6 +69,8 @@ class Hint:
         zone: The time zone of timestamps.
         format: How dates and times are written.
         spellings: What stands for missing.
+        unit: The unit of its numbers.
+        word: The word for its type, where that is not known.
     """
 
     name: str
@@ -77,6 +85,8 @@ class Hint:
     zone: str = ""
     format: str = ""
     spellings: tuple[str, ...] = ()
+    unit: str = ""
+    word: str = ""
 
 
 def draft_from_types(source: Any, ignore: Sequence[str] = (), dialect: Dialect | None = None) -> Draft:
@@ -85,7 +95,7 @@ def draft_from_types(source: Any, ignore: Sequence[str] = (), dialect: Dialect |
     Args:
         source: A pandas, polars or Arrow table, whose cells are not read, or a path: of a Parquet file or a file of a
             statistics package, whose cells are not read; of a code book in CSV with the columns name, type, and any of
-            values, min, max, missing and description; of a Table Schema or a data package of Frictionless (.json); or
+            values, min, max, missing, unit and description; of a Table Schema or a data package of Frictionless (.json); or
             of the metadata of SDV (.json).
         ignore: Columns to leave out.
         dialect: How a code book in CSV is written; what it leaves out is recognised.
@@ -96,15 +106,16 @@ def draft_from_types(source: Any, ignore: Sequence[str] = (), dialect: Dialect |
     unknown = [name for name in ignore if name not in names]
     check(not unknown, "ignore", fragment(unknown), "must be columns of the table", "check the names")
     tables, notes, unfinished = [], {}, []
+    left_out = {hint.name: PERSONAL for hint in hints if hint.kind == "personal"} | dict.fromkeys(ignore, "as asked")
     for hint in hints:
-        if hint.name in ignore:
+        if hint.name in left_out:
             continue
         table, note, complete = _table(hint)
         tables.append(table)
         notes[hint.name] = note
         if not complete:
             unfinished.append(hint.name)
-    return Draft(tuple(tables), notes, dict.fromkeys(ignore, "as asked"), True, tuple(unfinished))
+    return Draft(tuple(tables), notes, left_out, True, tuple(unfinished))
 
 
 def _of_file(path: Path, dialect: Dialect | None) -> list[Hint]:
@@ -131,7 +142,7 @@ def _of_frame(data: Any) -> list[Hint]:
     module = type(data).__module__.partition(".")[0]
     dtypes = dtypes_of(data)
     if module == "pandas":
-        arrow = pa.Schema.from_pandas(data.iloc[:0], preserve_index=False)
+        arrow = pa.Schema.from_pandas(dense(data.iloc[:0]), preserve_index=False)
         kinds = {str(name): kind for name, kind in zip(data.columns, data.dtypes, strict=True)}
         lists = {n: (list(k.categories), bool(k.ordered)) for n, k in kinds.items() if hasattr(k, "categories")}
     elif module == "polars":
@@ -190,15 +201,24 @@ def _of_codebook(path: Path) -> list[Hint]:
 
 
 def _of_codes(path: Path, table: pa.Table) -> list[Hint]:
-    rows = table.rename_columns([name.strip().lower() for name in table.column_names]).to_pylist()
-    there = {"name", "type"} <= {name.strip().lower() for name in table.column_names}
-    rule = "must be a code book with the columns name and type (the types of a table in CSV are not known)"
+    names = [name.strip().lower() for name in table.column_names]
+    there = {"name", "type"} <= set(names) <= set(BOOK) and len(set(names)) == len(names)
+    rule = f"must be a code book with the columns name and type, and no others than {', '.join(BOOK[2:])}"
+    rule += " (the types of a table in CSV are not known)"
     check(there, "data", str(path), rule, "write one, or leave --from-types out")
-    return [_of_code(row) for row in rows if row["name"]]
+    rows = [row for row in table.rename_columns(names).to_pylist() if row["name"]]
+    known = sum(_word(row) in WORDS for row in rows)
+    rule = "must be a code book, whose types are words such as categorical, integer or date (most of them are not)"
+    check(2 * known >= len(rows) > 0, "data", str(path), rule, "correct them, or leave --from-types out")
+    return [_of_code(row) for row in rows]
+
+
+def _word(row: Mapping[str, str]) -> str:
+    return (row["type"] or "").strip().lower()
 
 
 def _of_code(row: Mapping[str, str]) -> Hint:
-    word = row["type"].strip().lower()
+    word = _word(row)
     values = tuple(one.strip() for one in re.split(r"[;|]", row.get("values") or "") if one.strip())
     no = (row.get("missing") or "").strip().lower() in ("no", "false", "0", "never")
     return Hint(
@@ -210,6 +230,8 @@ def _of_code(row: Mapping[str, str]) -> Hint:
         (row.get("max") or "").strip() or None,
         not no,
         (row.get("description") or "").strip(),
+        unit=(row.get("unit") or "").strip(),
+        word="" if word in WORDS else word,
     )
 
 
@@ -243,6 +265,7 @@ def _of_frictionless(spec: Mapping[str, Any]) -> list[Hint]:
         values = tuple(rules.get("enum", field.get("categories", ())))
         low, high = rules.get("minimum"), rules.get("maximum")
         pattern = field.get("format", "")
+        kind = "personal" if pattern in ("email", "uri") else "id" if pattern == "uuid" else kind
         keys = spec.get("primaryKey", [])
         is_key = field["name"] in ([keys] if isinstance(keys, str) else keys) or rules.get("unique", False)
         words = {
@@ -262,7 +285,9 @@ def _of_sdv(spec: Mapping[str, Any]) -> list[Hint]:
         kind = WORDS.get(word, "")
         if word == "numerical" and about.get("computer_representation", "").startswith("Int"):
             kind = "integer"
-        if name == spec.get("primary_key"):
+        if about.get("pii", word not in WORDS):  # the sdtypes that are no words for types are those of people
+            kind = "personal"
+        if name == spec.get("primary_key") or word == "id":
             kind = "id"
         pattern = about.get("datetime_format", "") if kind == "timestamp" else ""
         if pattern and not re.search("%[HIMSpTfXc]", pattern):
@@ -294,6 +319,8 @@ def _table(hint: Hint) -> tuple[dict[str, Any], str, bool]:
         notes.append(f"TODO: {problem}")
     if hint.description:
         table["description"] = hint.description
+    if hint.unit and table["type"] in ("categorical", "numeric"):
+        table["unit"] = hint.unit
     return table, "\n".join(notes), problem is None
 
 
@@ -330,7 +357,8 @@ def _keys(hint: Hint) -> tuple[dict[str, Any], list[str]]:
         more = {"zone": hint.zone, "format": hint.format}
         return {"name": name, "type": hint.kind, "bounds": bounds} | {k: v for k, v in more.items() if v}, notes
     text = "TODO: values = [...], every value that can occur; or name the column under ignore if it is free text."
-    return {"name": name, "type": "categorical", "values": []}, [text]
+    unknown = [f"The type {fragment(hint.word)} is not known."] if hint.word else []
+    return {"name": name, "type": "categorical", "values": []}, [*unknown, text]
 
 
 def _bounds(hint: Hint, read: Any, todo: str) -> tuple[list[Any], list[str]]:
