@@ -44,7 +44,7 @@ def sample(
     drawn = found.sample_values(rows, seed, condition(given or []))
     part = out.with_name(f".{out.name}.part{out.suffix}")
     try:
-        write_file(drawn, part)
+        write_file(drawn, part, found.schema)
         os.replace(part, out)
     finally:
         part.unlink(missing_ok=True)

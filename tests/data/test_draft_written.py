@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from pointillist import Table
-from pointillist.data.columns import Temporal
+from pointillist.data.columns import Grid, Temporal
 from pointillist.data.draft import draft_from
+from pointillist.data.schema import Schema
+from pointillist.data.table import read_file
+from pointillist.errors import InputError
 
 ROWS = 200
 STAMPS = [dt.datetime(2019, 3, 1) + dt.timedelta(seconds=7919 * k) for k in range(ROWS)]
@@ -132,3 +138,47 @@ def test_what_is_left_out_says_why() -> None:
     assert draft.left_out.keys() == words.keys()
     assert all(word in draft.left_out[name] for name, word in words.items())
     assert "ray" not in draft.to_toml()
+
+
+def test_money_keeps_its_two_decimals_in_a_file(tmp_path: Path) -> None:
+    money = [f"{k * 37 % 1000}.{k * 13 % 100:02d}" if k % 4 else "0.00" for k in range(ROWS)]
+    gaps = ["NA" if k % 5 == 0 else f"{k % 90}.{k % 10}0" for k in range(ROWS)]
+    whole = [f"{k * k % 977}.00" for k in range(ROWS)]
+    loose = [f"{k % 31 / 4:g}" for k in range(ROWS)]
+    table = pa.table({"money": money, "gaps": gaps, "whole": whole, "loose": loose})
+    schema = draft_from(table).schema
+    assert [getattr(column, "decimals", None) for column in schema.columns] == [2, 2, 2, None]
+    assert Schema.from_dict(schema.to_dict()) == schema
+    named = replace(schema.columns[1], missing_as="NA")
+    schema = Schema((schema.columns[0], named, *schema.columns[2:]))
+    made = Table.encode(table, schema)
+    assert made.to_arrow().schema.field("money").type == pa.float64()
+    made.write(tmp_path / "t.csv")
+    back = read_file(tmp_path / "t.csv")
+    assert back.drop(["money"]).equals(table.drop(["money"]))
+    assert all(re.fullmatch(r"[0-9]+[.][0-9]{2}", text) for text in back.column("money").to_pylist())
+    made.write(tmp_path / "t.parquet")
+    assert read_file(tmp_path / "t.parquet").schema.field("money").type == pa.float64()
+
+
+@pytest.mark.parametrize("decimals", [1, -1, 16, 2.0, True, "2", 10**30])
+def test_decimals_that_do_not_fit_are_refused(decimals: object) -> None:
+    with pytest.raises(InputError, match="column 'x': decimals must be a whole number of at most 15 decimals"):
+        Grid("x", (0, 10), step=0.01, decimals=decimals)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="decimals"):
+        Grid("x", (0, 10), decimals=2)
+    assert Grid("x", (0, 10), step=0.25, decimals=2).to_dict()["decimals"] == 2
+
+
+def test_few_or_long_texts_are_free_text_too() -> None:
+    """A remark in one row of twenty, and long cells, however few of them are different."""
+    rng = random.Random(1)
+    words = ["late", "early", "went", "home", "with", "a", "friend", "today"]
+    remarks = [" ".join(rng.sample(words, 5)) if k % 20 == 0 else "" for k in range(ROWS)]
+    doctors = [f"{rng.choice('ABCDEFGHK')}{rng.choice('aeiou')}{k}" if k % 5 == 0 else "" for k in range(ROWS)]
+    table = pa.table(
+        {"q7": remarks, "q8": ["x" * 300, "y" * 300] * (ROWS // 2), "q9": doctors, "k": ["a", "b"] * (ROWS // 2)}
+    )
+    draft = draft_from(table)
+    assert set(draft.left_out) == {"q7", "q8", "q9"}
+    assert not any(text in draft.to_toml() for text in {*remarks, *doctors} - {""})

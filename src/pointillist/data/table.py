@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pointillist.checks import at_least, check, whole
+from pointillist.data.columns import Grid
 from pointillist.data.columns.types import dense, nullable
 from pointillist.data.csv_files import read_csv
 from pointillist.data.dialects import TEXT_FILES, Dialect, recognise
@@ -172,7 +173,7 @@ class Table:
             path: A file that ends in .csv or .parquet.
             seed: The seed with which numbers are drawn from their bins.
         """
-        write_file(self.to_arrow(seed), path)
+        write_file(self.to_arrow(seed), path, self.schema)
 
 
 def _dictionary(column: pa.ChunkedArray) -> list[str]:
@@ -406,7 +407,7 @@ def _table_file(path: str | Path, name: str) -> Path:
     return path
 
 
-def write_file(table: pa.Table, path: str | Path) -> None:
+def write_file(table: pa.Table, path: str | Path, schema: Schema | None = None) -> None:
     """Write an Arrow table to a file that ends in .csv or .parquet.
 
     Args:
@@ -414,6 +415,7 @@ def write_file(table: pa.Table, path: str | Path) -> None:
         path: Where to. In a CSV file, text cells that a spreadsheet would run as a formula, such as ``=A1``, are
             written with an apostrophe before them; :func:`read_file` takes it away. Parquet files hold texts as they
             are.
+        schema: The schema of the table, if it is known: it says how many decimals numbers have in a CSV file.
     """
     from pyarrow import csv, parquet
 
@@ -422,4 +424,8 @@ def write_file(table: pa.Table, path: str | Path) -> None:
         parquet.write_table(table, path)
     else:
         check(path.name.endswith(".csv"), "path", str(path), "must end in .csv or .parquet", "rename it")
+        for column in () if schema is None else schema.columns:
+            if isinstance(number := getattr(column, "base", column), Grid):
+                place = table.column_names.index(number.name)
+                table = table.set_column(place, number.name, number.for_csv(table.column(place)))
         csv.write_csv(escape(table), path, csv.WriteOptions(quoting_style="needed"))

@@ -57,6 +57,7 @@ KEYS = {
     "dtype": object,
     "missing_values": object,
     "missing_as": object,
+    "decimals": object,
 }
 SCALES = ("linear", "log", "signed-log")
 OUTSIDE = ("refuse", "clamp", "own")
@@ -65,6 +66,8 @@ WIDEST = 1e300
 MOST_STEPS = 2**53
 """The largest number of smallest decimals in a bound: floating-point numbers hold all whole numbers up to it."""
 MOST_DIGITS = 30
+MOST_DECIMALS = 15
+"""The most decimals of numbers in a CSV file, and the most digits of such numbers."""
 LEAST_CELLS = 10
 MOST_CELLS = 2**20
 FINEST = 1e-6
@@ -101,6 +104,8 @@ class Grid:
         missing_values: What stands for missing in the table, such as "?" or -9, apart from null and the usual
             spellings. A number inside of the bounds is never decoded to.
         missing_as: What missing values are decoded to, by default null. Numbers become texts if it is no number.
+        decimals: The number of decimals that every number has in a CSV file: with 2, ``5`` is written as ``5.00``. By
+            default as many as a number needs. It changes nothing else.
     """
 
     name: str
@@ -115,6 +120,7 @@ class Grid:
     dtype: str = ""
     missing_values: tuple[str, ...] = ()
     missing_as: str | None = None
+    decimals: int | None = None
 
     def __post_init__(self) -> None:
         where = check_name(self.name)
@@ -135,6 +141,7 @@ class Grid:
         for key, value in zip(("missing_values", "missing_as"), read_missing(self), strict=True):
             object.__setattr__(self, key, value)
         self._check_step(where)
+        self._check_decimals(where)
         self._check_dtype(where)
         self._check_scale(where)
         self._check_points(where)
@@ -159,6 +166,17 @@ class Grid:
         check(good, f"{where}: step", fragment(step), rule, "use a larger step, or none")
         rule, hint = "must have at least two multiples between the bounds", "use a smaller step or wider bounds"
         check(steps.first < steps.last, f"{where}: step", fragment(step), rule, hint)
+
+    def _check_decimals(self, where: str) -> None:
+        given = self.decimals.item() if isinstance(self.decimals, np.generic) else self.decimals
+        object.__setattr__(self, "decimals", given)
+        if given is None:
+            return
+        whole = isinstance(given, int) and not isinstance(given, bool)
+        good = whole and self._steps is not None and self._steps.digits <= given <= MOST_DECIMALS
+        good = good and max(map(abs, self.bounds)) < 10.0 ** (MOST_DECIMALS - given)
+        rule = f"must be a whole number of at most {MOST_DECIMALS} decimals, and no fewer than those of step"
+        check(good, f"{where}: decimals", fragment(given), rule, "give for example 2 with step = 0.01")
 
     def _check_dtype(self, where: str) -> None:
         check_dtype(f"{where}: dtype", self.dtype)
@@ -383,6 +401,24 @@ class Grid:
             x = x / 10.0**self._steps.digits if self._steps.digits else x
         return fill_missing(self, pc.cast(pa.array(x, mask=nulls), arrow_type(self._number_dtype), safe=False))
 
+    def for_csv(self, cells: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Return decoded numbers as a CSV file has them: with all decimals, if that is declared.
+
+        Args:
+            cells: Decoded cells: numbers, or texts of which some mean missing.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if self.decimals is None or pa.types.is_decimal(cells.type):
+            return cells
+        kind = pa.decimal128(2 * MOST_DECIMALS, self.decimals)
+        if not pa.types.is_string(cells.type):
+            return pc.cast(pc.cast(cells, pa.float64()), kind, safe=False)
+        numbers = pc.if_else(pc.equal(cells, self.missing_as), pa.scalar(None, pa.string()), cells)
+        shown = pc.cast(pc.cast(pc.cast(numbers, pa.float64()), kind, safe=False), pa.string())
+        return pc.coalesce(shown, cells)
+
     def nearest(self, numbers: np.ndarray) -> np.ndarray:
         """Return the numbers that are nearest to others and multiples of the step; without a step the same ones.
 
@@ -424,6 +460,7 @@ class Grid:
             "outside": self.outside,
             "cells": self.cells,
             "dtype": self.dtype or None,
+            "decimals": self.decimals,
         }
         return without_none(out | missing_dict(self))
 

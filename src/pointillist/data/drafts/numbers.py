@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from pointillist.data.columns import Categorical, Column, Constant, Grid, Identi
 from pointillist.data.columns.numeric import WIDEST
 from pointillist.data.columns.types import decimals_of
 from pointillist.data.drafts.parts import MOST_FEW, Drafted, first_that_fits, named_like_an_id, own_type
+from pointillist.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +51,12 @@ KNOWN = (
 
 
 def draft_numbers(
-    name: str, cells: pa.ChunkedArray, numbers: pa.ChunkedArray, dtype: str, gaps: Sequence[str] = ()
+    name: str,
+    cells: pa.ChunkedArray,
+    numbers: pa.ChunkedArray,
+    dtype: str,
+    gaps: Sequence[str] = (),
+    written: int | None = None,
 ) -> Drafted:
     """Draft a column of numbers.
 
@@ -59,6 +66,7 @@ def draft_numbers(
         numbers: The same as 64-bit floating-point numbers, null where one is missing.
         dtype: The name of their type; empty if they were text.
         gaps: Spellings of missing values among the cells that are not usual for numbers.
+        written: The number of decimals with which all of them are written; None if that is not the same for all.
     """
     import pyarrow.compute as pc
 
@@ -93,7 +101,20 @@ def draft_numbers(
         return Drafted(Identifier(name, dtype=dtype if dtype in ("int32", "uint32", "uint64") else ""), note)
     if integer and (column := _draft_whole(name, cells, different, len(x), dtype, gap_words, notes)) is not None:
         return Drafted(column, "\n".join(notes))
-    return _draft_grid(name, cells, x, (different, counts), decimals, dtype, gap_words, notes)
+    drafted = _draft_grid(name, cells, x, (different, counts), decimals, dtype, gap_words, notes)
+    if written is not None and isinstance(drafted.column, Grid):
+        return _with_decimals(drafted.column, written, notes)
+    return drafted
+
+
+def _with_decimals(column: Grid, written: int, notes: Sequence[str]) -> Drafted:
+    """Return the column with the number of decimals that all numbers of the file have, if it can have them."""
+    try:
+        column = replace(column, decimals=written)
+        notes = [*notes, f"Every number is written with {written} {'decimal' if written == 1 else 'decimals'}."]
+    except InputError:
+        pass  # written with more decimals than a grid keeps
+    return Drafted(column, "\n".join(notes))
 
 
 def _draft_whole(

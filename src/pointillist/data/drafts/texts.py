@@ -25,6 +25,10 @@ MOST_LOOSE = 200
 MOST_PREFIXES = 3
 MOST_SPEECH = 50
 """Texts of several words with more different values than this are free text."""
+LEAST_SPEECH = 3
+"""So many long texts, most of them in one row only, are free text already."""
+MOST_LENGTH = 200
+"""Longer texts are free text, however few there are."""
 MISSING_TEXTS = ("NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "#N/A", ".", "?", "-", "--", "<NA>")
 """Texts that mean "missing" in most files."""
 NUMBER = r"^\s*(-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?|[-+]?(0|[1-9][0-9]*)?\.[0-9]+)\s*$"
@@ -66,13 +70,14 @@ def draft_texts(name: str, cells: pa.ChunkedArray, dtype: str) -> Drafted:
     rest = pa.array(texts, pa.string())
     if _all_match(rest, NUMBER):
         usual = sorted({text.strip() for text in gaps} - {*MISSING_NUMBERS})
-        return draft_numbers(name, cells, _as_numbers(cells, gaps), "", usual)
+        return draft_numbers(name, cells, _as_numbers(cells, gaps), "", usual, _decimals(texts))
     if (drafted := draft_written_times(name, cells, texts, gaps, missing or bool(gaps))) is not None:
         return drafted
-    rows, unique = len(cells), len(every) > len(cells) - cells.null_count - 1 - len(cells) // 20
+    unique = len(every) > len(cells) - cells.null_count - 1 - len(cells) // 20
     if len(every) > MOST_FEW and (drafted := _draft_personal(name, rest, every, unique)) is not None:
         return drafted
-    if (why := _why_not_listed(name, rest, rows)) is not None:
+    filled = int(pc.sum(pc.is_in(cells, value_set=rest)).as_py() or 0)
+    if (why := _why_not_listed(name, rest, filled)) is not None:
         return Drafted(None, why)
     spelled: dict[str, Any] = {"missing": missing or bool(gaps), "missing_values": gaps}
     if len(gaps) == 1 and not missing:
@@ -112,6 +117,12 @@ def _as_numbers(cells: pa.ChunkedArray, gaps: tuple[str, ...]) -> pa.ChunkedArra
     return pc.cast(pc.if_else(absent, pa.scalar(None, pa.string()), trimmed), pa.float64())
 
 
+def _decimals(texts: list[str]) -> int | None:
+    """Return the number of decimals if all numbers are written with the same, as amounts of money are."""
+    found = {len(text.strip().partition(".")[2]) for text in texts}
+    return None if len(found) > 1 or found == {0} or any("e" in text.lower() for text in texts) else found.pop()
+
+
 def _draft_personal(name: str, texts: pa.Array, every: list[str], unique: bool) -> Drafted | None:
     """Return the draft of identifiers, addresses and the like; None for other texts."""
     for pattern, what in ((EMAIL, "e-mail addresses"), (LINK, "addresses of pages")):
@@ -135,8 +146,8 @@ def _draft_personal(name: str, texts: pa.Array, every: list[str], unique: bool) 
     return None
 
 
-def _why_not_listed(name: str, texts: pa.Array, rows: int) -> str | None:
-    """Return why texts must not be listed in a schema; None if they can be."""
+def _why_not_listed(name: str, texts: pa.Array, filled: int) -> str | None:
+    """Return why different texts, of so many cells that are filled, must not be listed; None if they can be."""
     import pyarrow.compute as pc
 
     words = float(pc.mean(pc.add(pc.count_substring_regex(texts, r"\S\s+\S"), 1)).as_py() or 0)
@@ -150,7 +161,11 @@ def _why_not_listed(name: str, texts: pa.Array, rows: int) -> str | None:
         return "numbers with a currency, a percent sign or separators of thousands: write them as plain numbers"
     if count > MOST_SPEECH and (words >= 4 or length > 60):
         return "free text: long cells with many different values"
-    if count > max(MOST_FEW, rows / 2):
+    if count >= LEAST_SPEECH and count > filled / 2 and (words >= 4 or length > 40):
+        return "free text: most cells that are filled are different"
+    if length > MOST_LENGTH:
+        return "free text: long cells"
+    if count > max(MOST_FEW, filled / 2):
         return "a different value in most rows, as in names, identifiers and free text"
     codes = count > MOST_VALUES and _all_match(texts, CODE) and words < 3
     if count > (MOST_CODES if codes else MOST_VALUES):
