@@ -88,7 +88,7 @@ def random_kills(path: Path, kills: int) -> dict[str, Any]:
         victim = rng.randrange(WORKERS)
         os.kill(workers[victim], signal.SIGKILL)
         _, status = os.waitpid(workers[victim], 0)
-        assert os.WIFSIGNALED(status), "a worker failed by itself"
+        assert os.WIFSIGNALED(status), f"worker {victim} failed by itself in turn {turn}: see its traceback above"
         workers[victim] = start()
     for worker in workers:
         os.kill(worker, signal.SIGKILL)

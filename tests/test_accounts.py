@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
@@ -14,7 +15,7 @@ import threading
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -601,7 +602,7 @@ def test_a_full_disk_is_one_sentence_and_changes_nothing(account: Account, monke
 
 def hammered(*arguments: str) -> Any:
     done = subprocess.run([sys.executable, HAMMER, *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stderr[-5000:]  # with the tracebacks of workers that failed
     return json.loads(done.stdout)
 
 
@@ -659,6 +660,64 @@ def test_killed_at_every_statement(tmp_path: Path) -> None:
     left = [what for _, what in seen["create"]]
     assert left[-2:] == ["", ""]
     assert all(what.startswith("InputError: account must be an account file") for what in left[:-2])
+
+
+class Contested(sqlite3.Connection):
+    """A connection of a process that loses races: its first statements fail as SQLite lets them."""
+
+    failures: ClassVar[list[str]] = []
+
+    def execute(self, *arguments: Any) -> sqlite3.Cursor:
+        if Contested.failures:
+            raise sqlite3.OperationalError(Contested.failures.pop())
+        return super().execute(*arguments)
+
+
+@pytest.fixture
+def contested(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **named: connect(*given, factory=Contested, **named))
+    monkeypatch.setattr(Contested, "failures", [])
+    return Contested.failures
+
+
+@pytest.mark.parametrize("words", ["database is locked", "locking protocol"])
+def test_a_lost_race_for_the_file_is_run_again(account: Account, contested: list[str], words: str) -> None:
+    contested += [words] * 3
+    account.reserve("run", "", zcdp(0.1))
+    contested += [words] * 3
+    account.settle("run", 0.0, done=True)
+    contested += [words] * 3
+    assert [(one.run, one.done) for one in Account.open(account.path).history()] == [("run", True)]
+    assert contested == []
+
+
+@pytest.mark.parametrize("words", ["database is locked", "locking protocol"])
+def test_waiting_ends_and_is_said(
+    account: Account, contested: list[str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pointillist.accounts.PATIENCE", 0.2)
+    contested += [words] * 10_000
+    with pytest.raises(InputError, match=r"must be free within 0\.2 seconds, .* wait for the other process"):
+        account.reserve("run", "", zcdp(0.1))
+    contested.clear()
+    assert account.history() == []
+    contested += ["disk I/O error"]
+    with pytest.raises(InputError, match="check its permissions and the space on its disk"):
+        account.reserve("run", "", zcdp(0.1))
+    assert contested == []  # tried once
+
+
+def test_a_writer_that_keeps_the_file_is_waited_for(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pointillist.accounts.PATIENCE", 0.3)
+    with contextlib.closing(sqlite3.connect(account.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(InputError, match="must be free within"):
+            account.reserve("run", "", zcdp(0.1))
+        assert account.history() == []  # readers do not wait
+        other.execute("ROLLBACK")
+    account.reserve("run", "", zcdp(0.1))
+    assert len(account.history()) == 1
 
 
 def test_threads_share_an_account(account: Account) -> None:

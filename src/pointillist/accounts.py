@@ -17,6 +17,7 @@ import numbers
 import os
 import re
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -45,6 +46,9 @@ LARGE_SCALE = LEAST_SCALES[0]
 
 PATIENCE = 60.0
 """Seconds to wait for another process that writes to the account."""
+
+PAUSE = 0.05
+"""Seconds until another try where SQLite itself did not wait."""
 
 LONGEST = 200
 """Characters of a run's id, and of its label (which is cut)."""
@@ -532,7 +536,8 @@ def _unit(db: sqlite3.Connection) -> str | None:
 
 def _fill(path: Path, budget: Budget, unit: str | None) -> None:
     """Write the tables in one transaction: without it the file is no account."""
-    with _connected(path) as db:
+    with _sentences(path), contextlib.closing(_connection(path, PATIENCE)) as db:
+        _settle_in(db)
         (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
         rule = f"must be on a disk of this machine (its journal is {mode!r}, not 'wal')"
         check(mode == "wal", "account", str(path), rule, "choose another place")
@@ -564,9 +569,7 @@ def _transaction(path: Path, write: bool = False) -> Iterator[sqlite3.Connection
     links = path.stat().st_nlink
     rule = f"must have one name only (it has {links} hard links)"
     check(links == 1, "account", str(path), rule, "remove the other names, under which it would be spent twice")
-    with _connected(path) as db:
-        _require_account(db, path)
-        db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+    with _sentences(path), contextlib.closing(_begun(path, write)) as db:
         try:
             yield db
             db.execute("COMMIT")
@@ -575,15 +578,49 @@ def _transaction(path: Path, write: bool = False) -> Iterator[sqlite3.Connection
                 db.execute("ROLLBACK")
 
 
+def _begun(path: Path, write: bool) -> sqlite3.Connection:
+    """A connection in a transaction that has its lock, or its view of the file, already.
+
+    SQLite waits for a lock that another process holds. But it gives up early, with the words "locking protocol", where
+    many processes open and close the file at once and one of them loses every race, for example because others were
+    killed and left the file to be recovered. Nothing has happened by then, so that it is tried again.
+    """
+    end = time.monotonic() + PATIENCE
+    while True:
+        db = _connection(path, max(end - time.monotonic(), 0.0))
+        try:
+            _settle_in(db)
+            _require_account(db, path)
+            db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            db.execute("PRAGMA user_version").fetchone()  # a transaction that reads begins with its first reading
+            return db
+        except BaseException as error:
+            db.close()
+            if not _is_taken(error) or time.monotonic() >= end:
+                raise
+        time.sleep(PAUSE)
+
+
+def _connection(path: Path, patience: float) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=patience, isolation_level=None)
+
+
+def _settle_in(db: sqlite3.Connection) -> None:
+    """Safe settings."""
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("PRAGMA fullfsync = ON")
+
+
+def _is_taken(error: BaseException) -> bool:
+    """Whether an error of SQLite says that another process has the file."""
+    return isinstance(error, sqlite3.Error) and any(words in str(error) for words in ("locked", "locking protocol"))
+
+
 @contextmanager
-def _connected(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection with safe settings; an error of SQLite is a sentence."""
+def _sentences(path: Path) -> Iterator[None]:
+    """An error of SQLite is a sentence."""
     try:
-        db = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=PATIENCE, isolation_level=None)
-        with contextlib.closing(db):
-            db.execute("PRAGMA synchronous = FULL")
-            db.execute("PRAGMA fullfsync = ON")
-            yield db
+        yield
     except sqlite3.Error as error:
         raise _sentence(path, error) from None
     except UnicodeError:  # a message of SQLite that quotes the damage
@@ -606,7 +643,7 @@ def _sentence(path: Path, error: sqlite3.Error) -> InputError:
         return InputError("account", str(path), "must be an account file", hint)
     if "malformed" in text or "no such" in text:
         return _damaged(path, text)
-    if "locked" in text:
+    if _is_taken(error):
         rule = f"must be free within {PATIENCE:g} seconds"
         return InputError("account", str(path), rule, "wait for the other process, then try again")
     hint = "check its permissions and the space on its disk"

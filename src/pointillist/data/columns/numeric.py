@@ -227,6 +227,8 @@ class Numeric:
             check("edges" not in spec, check_name(spec["name"]), Shown("both"), rule, hint)
             return Grid.from_dict(spec)
         fields = read_keys(spec, KEYS)
+        rule, hint = "must have edges or bounds", "write for example bounds = [0, 100]"
+        check("edges" in spec, check_name(spec["name"]), Shown("neither"), rule, hint)
         return cls(**{"decode_as" if key == "decode" else key: value for key, value in fields.items()})
 
 
