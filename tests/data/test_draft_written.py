@@ -71,6 +71,26 @@ def test_timestamps_are_written_as_they_were(pattern: str, end: str) -> None:
     assert all(text.endswith(ending) for text in back)
 
 
+@pytest.mark.parametrize(
+    ("hours", "end", "keys"),
+    [(24, "T00:00:00Z", {"unit": "day"}), (5, ":00:00Z", {"unit": "hour"}), (5, " 00:00:00", {"unit": "day"})],
+)
+def test_timestamps_are_kept_to_what_they_show(hours: int, end: str, keys: dict[str, str]) -> None:
+    """Seconds that are always 0 are not drawn."""
+    pattern = "%Y-%m-%d" if end[0] in "T " else "%Y-%m-%dT%H"
+    texts = [(STAMPS[0] + dt.timedelta(hours=hours * k)).strftime(pattern) + end for k in range(ROWS)]
+    _, column, back = drafted(texts)
+    assert column.items() >= keys.items()
+    assert "step" not in column
+    assert back == texts
+
+
+def test_full_hours_stay_full_hours() -> None:
+    _, column, back = drafted(texts := [f"{k % 24:02d}:00" for k in range(ROWS)])
+    assert (column["type"], column["unit"]) == ("time", "hour")
+    assert back == texts
+
+
 @pytest.mark.parametrize("pattern", ["%H:%M", "%H:%M:%S", "%I:%M %p"])
 def test_times_of_the_day(pattern: str) -> None:
     texts = [moment.strftime(pattern) for moment in STAMPS]

@@ -91,8 +91,9 @@ def draft_written_times(
     """
     words: dict[str, Any] = {"missing": missing, "missing_values": tuple(gaps)}
     if _all(CLOCK, texts) and (found := _formats(texts, CLOCKS)):
-        step = "second" if "%S" in found[0] else ""
-        words |= {"kind": "time", "step": step, "format": _as_written(texts, found[0]), "dtype": "string"}
+        step = _coarsest([dt.datetime.strptime(text.strip(), found[0]) for text in texts])
+        finer = {"second": {"step": "second"}, "minute": {}}.get(step, {"unit": "hour"})
+        words |= {"kind": "time", **finer, "format": _as_written(texts, found[0]), "dtype": "string"}
         column = first_that_fits(cells, lambda: Temporal(name, **words))
         return None if column is None else Drafted(column, "Times of the day, written as text.")
     for pattern, style in DURATIONS.items():
@@ -121,10 +122,12 @@ def _written(
     pattern = _as_written(texts, found[0])
     low, high = min(moments), max(moments)
     words = words | {"kind": kind, "bounds": _years(low, high), "format": pattern, "dtype": "string"}
-    if kind == "timestamp":
-        step = "millisecond" if "%3f" in pattern else "microsecond" if "%f" in pattern else ""
-        words |= _cells(step or ("second" if "%S" in pattern else "minute"))
     notes = [f"Written as {pattern}. {_bounds_note(words['bounds'])}"]
+    if kind == "timestamp":
+        step = _coarsest(moments)
+        step = "millisecond" if step == "microsecond" and "%3f" in pattern else step
+        words |= _cells(step)
+        notes.append(f"Kept to the {step}.")
     if "%z" in found[0]:
         offsets = {moment.strftime("%z") for moment in moments}
         words["zone"] = f"{(one := offsets.pop())[:3]}:{one[3:5]}" if len(offsets) == 1 else "UTC"
@@ -192,11 +195,11 @@ def _iso_stamps(name: str, cells: pa.ChunkedArray, texts: Sequence[str], words: 
 
 
 def _coarsest(moments: Sequence[dt.datetime]) -> str:
-    """Return the coarsest step below the day that keeps every timestamp."""
-    for part, finer in (("microsecond", "microsecond"), ("second", "second"), ("minute", "minute")):
+    """Return the coarsest step that keeps every timestamp."""
+    for part in ("microsecond", "second", "minute", "hour"):
         if any(getattr(moment, part) for moment in moments):
-            return finer
-    return "hour"
+            return part
+    return "day"
 
 
 def _all(pattern: re.Pattern[str], texts: Sequence[str]) -> bool:
