@@ -269,6 +269,7 @@ INPUTS: dict[str, str | bytes] = {
 }
 MISSING = "must not have missing values, got a missing value; set missing = true in the schema, or fill them."
 STRANGER = "must only hold values of the schema, got {}; correct the table, list the value, or set {}."
+BEYOND = "must lie between 0 and 120, got '121'; correct the table, widen the bounds, or set clip = true."
 FILE = ("--schema", "people.schema.toml", "--epsilon", "1")
 SYNTH = ("synth", "people.csv", "--epsilon", "1")
 FORM = "must have the form marginals:K[:COUNT[:SEED]] with whole numbers"
@@ -298,7 +299,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
         "drop them, or name them under ignore in the schema.",
     ),
     (("synth", "stranger.csv", *FILE), "column 'sex' " + STRANGER.format("'x'", 'other = "..."')),
-    (("synth", "oldest.csv", *FILE), "column 'age' " + STRANGER.format("'121'", "clip = true")),
+    (("synth", "oldest.csv", *FILE), "column 'age' " + BEYOND),
     (("synth", "no-age.csv", *FILE), "column 'age' " + MISSING),
     (("synth", "no-sex.csv", *FILE), "column 'sex' " + MISSING),
     (("synth", "nan.csv", *FILE), "column 'age' " + MISSING),

@@ -402,10 +402,10 @@ def test_bins_refuse_missing_numbers_inside_of_them() -> None:
         (
             Grid("x", (0, 10)),
             [5, 10.5],
-            "column 'x' must only hold values of the schema, got 10.5; "
-            'correct the table, list the value, or set outside = "clamp".',
+            "column 'x' must lie between 0 and 10, got 10.5; "
+            'correct the table, widen the bounds, or set outside = "clamp".',
         ),
-        (Grid("x", (0, 10)), [float("-inf")], "column 'x' must only hold values of the schema, got -inf"),
+        (Grid("x", (0, 10)), [float("-inf")], "column 'x' must lie between 0 and 10, got -inf"),
         (
             Grid("x", (0, 10), step=0.25),
             [0.5, 0.3],

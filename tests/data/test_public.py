@@ -139,8 +139,8 @@ REFUSED: list[tuple[Any, str]] = [
     ),
     (
         frame(age=[20, 121, 1, 1, 1, 1]),
-        "public, column 'age' must only hold values of the schema, got 121; "
-        "correct the table, list the value, or set clip = true.",
+        "public, column 'age' must lie between 0 and 120, got 121; "
+        "correct the table, widen the bounds, or set clip = true.",
     ),
     (
         frame(sex=["f", None, "f", "m", "m", "m"]),

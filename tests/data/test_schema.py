@@ -376,8 +376,7 @@ def test_encode(column: Column, values: list[Any], kind: pa.DataType | None, cod
         (
             Numeric("x", (0, 1, 2)),
             [3.0],
-            "column 'x' must only hold values of the schema, got 3.0; "
-            "correct the table, list the value, or set clip = true.",
+            "column 'x' must lie between 0 and 2, got 3.0; correct the table, widen the bounds, or set clip = true.",
         ),
         *(
             (

@@ -279,12 +279,24 @@ def is_missing(array: pa.Array, strings: Sequence[str]) -> np.ndarray:
     return np.asarray(nulls)
 
 
-def refuse_strays(column: Column, array: pa.Array, stray: np.ndarray, setting: str) -> None:
-    """Refuse an array with values outside the schema; ``setting`` is what would allow them."""
+def refuse_strays(
+    column: Column, array: pa.Array, stray: np.ndarray, setting: str, bounds: Sequence[float] = ()
+) -> None:
+    """Refuse an array with values outside the schema.
+
+    Args:
+        column: The column.
+        array: Its cells.
+        stray: Where values are outside.
+        setting: What would allow them.
+        bounds: The smallest and the largest number of the column, if it is one of numbers.
+    """
     if stray.any():
         value = array[int(np.flatnonzero(stray)[0])].as_py()
-        hint = f"correct the table, list the value, or set {setting}"
-        rule = "must only hold values of the schema"
+        rule, change = "must only hold values of the schema", "list the value"
+        if bounds:
+            rule, change = f"must lie between {bounds[0]:.17g} and {bounds[-1]:.17g}", "widen the bounds"
+        hint = f"correct the table, {change}, or set {setting}"
         raise InputError(column_called(column.name), fragment(value), rule, hint)
 
 

@@ -360,7 +360,7 @@ class Grid:
         slack = eps if eps > 1e-10 else 0.0  # a bound such as 0.1 is rounded where numbers have 32 bits
         outside = ~nulls & ((x < low - slack * abs(low)) | (x > high + slack * abs(high)))
         if self.outside == "refuse":
-            refuse_strays(self, array, outside, 'outside = "clamp"')
+            refuse_strays(self, array, outside, 'outside = "clamp"', self.bounds)
         np.clip(x, low, high, out=x)
         if self._steps is None:
             places: np.ndarray = x.astype(self._kind, copy=False)

@@ -168,7 +168,7 @@ class Numeric:
             rule, hint = "must hold whole numbers because integer = true", "set integer = false in the schema"
             raise InputError(where, float(x[fraction[0]]), rule, hint)
         if not self.clip:
-            refuse_strays(self, array, (x < edges[0]) | (x > edges[-1]), "clip = true")
+            refuse_strays(self, array, (x < edges[0]) | (x > edges[-1]), "clip = true", self.edges)
         return place_missing(self, bins, nulls)
 
     def decode(self, codes: np.ndarray, rng: np.random.Generator) -> pa.Array:

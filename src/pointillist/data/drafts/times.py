@@ -28,7 +28,10 @@ MONTHS = ("%Y-%m", "%m/%Y", "%Y/%m", "%b %Y", "%B %Y", "%b-%Y")
 CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
 ENDS = (*CLOCKS, "%H:%M:%S.%f")
 MONTH = r"[A-Za-z]{3,9}"
-DAY = rf"[0-9]{{1,4}}[-./][0-9]{{1,2}}[-./][0-9]{{1,4}}|[0-9]{{1,2}}[-. ]{{1,2}}{MONTH}[- ][0-9]{{2,4}}|{MONTH} [0-9]{{1,2}}, [0-9]{{4}}"
+DAY = (
+    r"[0-9]{1,4}[-./][0-9]{1,2}[-./][0-9]{1,4}"
+    rf"|[0-9]{{1,2}}[-. ]{{1,2}}{MONTH}[- ][0-9]{{2,4}}|{MONTH} [0-9]{{1,2}}, [0-9]{{4}}"
+)
 HOUR = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?( [AaPp][Mm])?"
 DATE = re.compile(rf"{DAY}|(19|20)[0-9]{{6}}")
 IN_MONTH = re.compile(rf"[0-9]{{4}}[-/][0-9]{{2}}|[0-9]{{2}}/[0-9]{{4}}|{MONTH}[- ][0-9]{{4}}")
@@ -275,8 +278,10 @@ def _duration(cells: pa.ChunkedArray) -> dict[str, Any]:
     sizes = {"day": 86400, "hour": 3600, "minute": 60, "second": 1}
     step = next(name for name, size in sizes.items() if not (seconds % size).any())
     ends = float(seconds.min()), float(seconds.max())
-    round_to = next((size for size in sizes.values() if max(map(abs, ends)) >= 2 * size >= 2 * sizes[step]), sizes[step])
-    low, high = (math.trunc(end * round_to) for end in wide_bounds(ends[0] / round_to, ends[1] / round_to))
-    unit = next(name for name in reversed(sizes) if (high - low) // sizes[name] <= MOST_CELLS and sizes[name] >= sizes[step])
+    units = {name: size for name, size in sizes.items() if size >= sizes[step]}
+    large = [size for size in units.values() if max(map(abs, ends)) >= 2 * size]
+    one = large[0] if large else sizes[step]
+    low, high = (math.trunc(end * one) for end in wide_bounds(ends[0] / one, ends[1] / one))
+    unit = next((name for name in reversed(units) if (high - low) // units[name] <= MOST_CELLS), "day")
     bounds = tuple(str(dt.timedelta(seconds=end)) for end in (low, high))
     return {"unit": unit, "bounds": bounds, "step": "" if unit == step else step}

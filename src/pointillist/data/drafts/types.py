@@ -95,8 +95,8 @@ def draft_from_types(source: Any, ignore: Sequence[str] = (), dialect: Dialect |
     Args:
         source: A pandas, polars or Arrow table, whose cells are not read, or a path: of a Parquet file or a file of a
             statistics package, whose cells are not read; of a code book in CSV with the columns name, type, and any of
-            values, min, max, missing, unit and description; of a Table Schema or a data package of Frictionless (.json); or
-            of the metadata of SDV (.json).
+            values, min, max, missing, unit and description; of a Table Schema or a data package of Frictionless
+            (.json); or of the metadata of SDV (.json).
         ignore: Columns to leave out.
         dialect: How a code book in CSV is written; what it leaves out is recognised.
     """
