@@ -36,7 +36,7 @@ import numpy as np
 from pointillist.data.messages import fragment
 from pointillist.errors import InputError, Shown
 
-__all__ = ["Cells", "Condition", "Possible", "Spans", "Truth", "cells_of", "moment_of", "parse"]
+__all__ = ["Cells", "Condition", "Possible", "Spans", "Truth", "cells_of", "moment_of", "parse", "texts_of"]
 
 NEAR = 1e-9
 """Sums of real numbers are compared up to this share."""
@@ -493,6 +493,23 @@ def moment_of(text: str, kind: str) -> int | None:
         return int(cells_of(pc.cast(pa.array([text]), _type_called(kind))).values[0])
     except (pa.ArrowException, ValueError):
         return None
+
+
+def texts_of(values: np.ndarray, kind: str) -> np.ndarray:
+    """Dates or times as texts in ISO 8601.
+
+    Args:
+        values: whole numbers of the unit of their type.
+        kind: the Arrow type.
+    """
+    import pyarrow as pa
+
+    found = _type_called(kind)
+    whole = pa.array(values.astype(np.int32 if found.bit_width == 32 else np.int64)).cast(found)
+    if pa.types.is_duration(found):
+        return np.array([str(one) for one in whole.to_pylist()], object)
+    texts: np.ndarray = whole.cast(pa.string()).to_numpy(zero_copy_only=False)
+    return texts
 
 
 def _type_called(name: str) -> Any:

@@ -26,16 +26,31 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pointillist.checks import check
-from pointillist.data.columns import Column, Grid, Numeric
+from pointillist.data.columns import Column, Grid, Numeric, Temporal
 from pointillist.data.columns.base import check_keys, number_in
-from pointillist.data.conditions import ANY, NUMBER, TEXT, TRUTH, Cells, Condition, Spans, cells_of, moment_of, parse
+from pointillist.data.conditions import (
+    ANY,
+    NUMBER,
+    TEXT,
+    TRUTH,
+    Cells,
+    Condition,
+    Spans,
+    cells_of,
+    moment_of,
+    parse,
+    texts_of,
+)
 from pointillist.data.messages import fragment
 from pointillist.errors import InputError, Shown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["MayBe", "Rule", "Rules", "column_cells", "with_mappings"]
 
@@ -217,6 +232,8 @@ def column_cells(column: Column | None, array: Any) -> Cells:
         array: its decoded values.
     """
     base = getattr(column, "base", column)
+    if isinstance(base, Temporal) and (given := _written(array)) is not None:
+        return cells_of(base.moments(given))
     kind, values, missing = cells_of(array)
     mark = getattr(base, "missing_as", None)
     if mark is None or kind in (ANY, TRUTH):
@@ -230,14 +247,26 @@ def column_cells(column: Column | None, array: Any) -> Cells:
     return Cells(kind, values, missing if number is None else missing | (values == number))
 
 
+def _written(array: Any) -> pa.Array | None:
+    """The cells of a column of texts; None for other types."""
+    import pyarrow as pa
+
+    if not isinstance(array, pa.Array | pa.ChunkedArray):
+        array = pa.array(array, from_pandas=True)
+    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    return array if pa.types.is_string(array.type) or pa.types.is_large_string(array.type) else None
+
+
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _texts(kind: str, values: np.ndarray) -> np.ndarray:
-    """Values as texts, in which 7.0 is "7" and True is "true"."""
+    """Values as texts, in which 7.0 is "7", True is "true", and dates and times are in ISO 8601."""
     if kind == TEXT:
         return values.astype(object)
+    if kind not in (NUMBER, TRUTH, ANY):
+        return texts_of(values, kind)
     return np.array([_text(int(v) if isinstance(v, float) and v.is_integer() else v) for v in values.tolist()], object)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pointillist.data.columns import Column, Numeric
+from pointillist.data.columns import Column, Numeric, Temporal
 from pointillist.data.columns.merged import Merged
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table, to_arrow
@@ -156,6 +156,9 @@ def _typed(column: Column, cells: pa.ChunkedArray, codes: np.ndarray) -> pa.Arra
     decoded = column.decode(codes, np.random.default_rng(0))
     if column.labels:
         return decoded.dictionary_decode() if pa.types.is_dictionary(decoded.type) else decoded
+    if isinstance(column, Temporal):
+        given = cells.combine_chunks()
+        return column.moments(given.dictionary_decode() if pa.types.is_dictionary(given.type) else given)
     nulls = pa.array(codes == column.size - 1 if column.missing else np.zeros(len(codes), bool))
     kind = pa.float64() if _kind(decoded.type) == "number" else decoded.type
     try:

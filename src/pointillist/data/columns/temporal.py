@@ -354,18 +354,7 @@ class Temporal:
 
     def encode(self, array: pa.Array) -> np.ndarray:
         """Return the cell of each value. Values may also be given as texts."""
-        import pyarrow as pa
-
-        if pa.types.is_large_string(array.type):
-            array = array.cast(pa.string())
-        if (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)) and self.format:
-            array = _whole_texts(array)
-        nulls = is_missing(array, missing_strings(self, MISSING_TIMES))
-        if pa.types.is_string(array.type):
-            ticks, nulls = self._from_texts(array, nulls)
-        else:
-            ticks = self._from_times(array)
-            nulls = nulls | self._spelled_missing(ticks)
+        ticks, nulls = self._read(array)
         low, high = self._ends
         if self.format == "hhmm" and high <= DAY:
             ticks = np.where(ticks == DAY, 0, ticks)
@@ -377,6 +366,36 @@ class Temporal:
             raise InputError(column_called(self.name), fragment(_shown(found)), rule, hint)
         cells = np.searchsorted(self._edges, np.clip(ticks, low, high - 1), side="right") - 1
         return place_missing(self, self._cycle[cells], nulls)
+
+    def moments(self, array: pa.Array) -> pa.Array:
+        """Return values as Arrow's dates, times, timestamps or durations, however they are written; null if missing.
+
+        Args:
+            array: Values that :meth:`encode` takes.
+        """
+        import pyarrow as pa
+
+        ticks, nulls = self._read(array)
+        if self.kind == "time":  # Arrow has no 24:00
+            return pa.array(np.clip(ticks, 0, DAY - 1), mask=nulls).cast(pa.time64("us"))
+        if self.kind == "duration":
+            return pa.array(ticks, mask=nulls).cast(pa.duration("us"))
+        stamps = pa.array(ticks, mask=nulls).cast(pa.timestamp("us", self.zone or None))
+        return stamps.cast(pa.date32()) if self.kind == "date" else stamps
+
+    def _read(self, array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ticks of values, and where they are missing."""
+        import pyarrow as pa
+
+        if pa.types.is_large_string(array.type):
+            array = array.cast(pa.string())
+        if (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)) and self.format:
+            array = _whole_texts(array)
+        nulls = is_missing(array, missing_strings(self, MISSING_TIMES))
+        if pa.types.is_string(array.type):
+            return self._from_texts(array, nulls)
+        ticks = self._from_times(array)
+        return ticks, nulls | self._spelled_missing(ticks)
 
     def _from_texts(self, array: pa.Array, nulls: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         import pyarrow as pa
