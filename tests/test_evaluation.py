@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 import json
 import math
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from pointillist import evaluate, synthesize
+from pointillist.data.columns import Temporal
 from pointillist.data.domain import Domain
 from pointillist.data.schema import Categorical, Numeric, Schema
 from pointillist.data.table import Table
@@ -408,3 +410,26 @@ def test_spreads_of_times_have_a_unit(kind: str, value: float, text: str) -> Non
     (report,) = compare_columns((Numbers("t", kind, numbers, numbers),))
     found = evaluate(FIRST, SECOND, "marginals:1", schema=NUMBERS)
     assert text in next(line for line in replace(found, columns=(report,)).lines() if line.startswith("  t "))
+
+
+def test_dates_and_durations_that_are_written_as_text_are_judged() -> None:
+    """A CSV file has texts; they have means and quantiles all the same, and are not missing."""
+    days = [dt.date(2020, 1, 1) + dt.timedelta(days=k % 300) for k in range(200)]
+    schema = Schema(
+        (
+            Temporal("day", "date", ("2020-01-01", "2020-12-31"), format="%d.%m.%Y", dtype="string", missing=True),
+            Temporal("took", "duration", ("0", "2 days"), format="clock", dtype="string"),
+            Temporal("at", "time", ("00:00", "24:00"), format="hhmm"),
+        )
+    )
+    texts = ["" if k % 10 == 0 else day.strftime("%d.%m.%Y") for k, day in enumerate(days)]
+    table = pa.table(
+        {"day": texts, "took": [f"{k % 40}:30:00" for k in range(200)], "at": [100 * (k % 24) + 30 for k in range(200)]}
+    )
+    release = synthesize(table, schema=schema, epsilon=5.0, workload="marginals:1")
+    found = evaluate(table, release).to_dict()["columns"]
+    assert (found["day"]["kind"], found["took"]["kind"], found["at"]["kind"]) == ("date", "duration", "time")
+    assert found["day"]["missing"]["real"] == pytest.approx(0.1)
+    assert found["took"]["missing"] == {"real": 0.0, "synthetic": 0.0}
+    assert found["took"]["mean"]["real"] == pytest.approx(20 * 3600)
+    assert all(abs(one["mean"]["difference"]) < 1 for one in found.values())

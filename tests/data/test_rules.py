@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pointillist import Categorical, InputError, Numeric, Release, Schema, Table, prepare, synthesize
+from pointillist import Categorical, InputError, Numeric, Release, Schema, Table, Temporal, prepare, synthesize
 from pointillist.attestation import verify
 from pointillist.data.conditions import cells_of
 from pointillist.data.obeying import Group
@@ -405,3 +406,25 @@ def test_other_kinds_of_columns_obey_by_their_values() -> None:
         arrow = table.to_arrow(seed)
         assert set(schema.rules.violations(arrow).values()) == {0}  # type: ignore[attr-defined]
         np.testing.assert_array_equal(columns[1].encode(arrow["finish"].combine_chunks()), finish)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pattern", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%y"])
+def test_dates_that_are_written_as_text_have_an_order(pattern: str) -> None:
+    """As a CSV file has them: compared as dates, with each other and with ISO 8601, and never as texts."""
+    first = Temporal("start", "date", ("2020-01-01", "2021-12-31"), format=pattern, dtype="string")
+    last = replace(first, name="end", missing=True, missing_as="open")
+    schema = Schema((first, last), rules=(Rule(always="start <= end"), Rule(never='start < "2020-03-01"')))
+    days = [dt.date(2020, 12, 31), dt.date(2021, 2, 1), dt.date(2020, 2, 1)]
+    starts = [one.strftime(pattern) for one in days]
+    ends = [dt.date(2021, 1, 1).strftime(pattern), dt.date(2021, 1, 15).strftime(pattern), "open"]
+    table = pa.table({"start": starts, "end": ends})
+    assert schema.rules.violations(table) == {"always start <= end": 1, 'never start < "2020-03-01"': 1}
+    joined = Temporal("start", "date", ("2020-01-01", "2021-12-31"), bins="year", format=pattern, dtype="string")
+    coarse = Schema((joined, replace(joined, name="end")), rules=schema.rules[:1])
+    drawn = Table(coarse, (np.zeros(500, int), np.zeros(500, int))).to_arrow(1)
+    assert coarse.rules.violations(drawn) == {"always start <= end": 0}
+    dates = [
+        [dt.datetime.strptime(one, pattern) for one in drawn.column(name).to_pylist()] for name in ("start", "end")
+    ]
+    assert all(one <= other for one, other in zip(*dates, strict=True))
+    assert len(set(dates[0])) > 100

@@ -237,9 +237,9 @@ def show_number(value: float, kind: str = "number") -> str:
         return str(np.datetime64(round(value), "D"))
     if kind == "timestamp":
         return str(np.datetime64(round(value), "s")).replace("T", " ")
-    if kind == "time":
-        second = round(value)
-        return f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+    if kind in ("time", "duration"):
+        second, sign = abs(round(value)), "-" if round(value) < 0 else ""
+        return f"{sign}{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
     return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
 
 
