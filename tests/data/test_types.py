@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from pointillist.data.columns import Categorical, Column, Constant, Extra, Grid, Identifier, Numeric, Temporal
 from pointillist.data.columns.types import DTYPES, arrow_type, dtype_of, dtypes_of
-from pointillist.data.draft import draft_schema
+from pointillist.data.draft import draft_from, draft_schema
 from pointillist.data.schema import Schema
-from pointillist.data.table import Table, as_arrow, read_file
+from pointillist.data.table import Table, as_arrow, problems_in, read_file
 from pointillist.data.texts import declared
 from pointillist.errors import InputError
 
@@ -301,3 +301,17 @@ def test_drafts_keep_columns_of_python_objects() -> None:
     assert Table.encode(nothing, draft_schema(nothing)).to_arrow().equals(nothing)
     with pytest.raises(InputError, match="dtype"):
         Constant("void", 5, "null")
+
+
+def test_a_column_of_several_types_does_not_stop_the_others() -> None:
+    """As spreadsheets have them: left out, said, and not read later."""
+    frame = pd.DataFrame({"x": pd.Series([1, "many"] * 20, dtype=object), "k": ["a", "b"] * 20})
+    draft = draft_from(frame)
+    assert draft.left_out == {"x": "cells of several types; convert the column to strings or to numbers"}
+    assert Table.encode(frame, draft.schema).to_pandas()["k"].tolist() == frame["k"].tolist()
+    assert problems_in(frame, draft.schema) == []
+    assert draft_from(frame, ignore=["x"]).left_out == {"x": "as asked"}
+    with pytest.raises(InputError, match="column 'x' cannot be converted"):
+        draft_from(frame[["x"]])
+    with pytest.raises(InputError, match="column 'x' cannot be converted"):
+        Table.encode(frame, Schema((Categorical("x", ("a", "b")), Categorical("k", ("a", "b")))))

@@ -100,21 +100,40 @@ def draft_from(data: Any, ignore: Sequence[str] = ()) -> Draft:
         data: A pandas, polars or Arrow table.
         ignore: Columns to leave out; their cells are not read.
     """
-    table = as_arrow(data)
-    check_different(table.column_names)
+    mixed = _of_several_types(data)
+    table = as_arrow(data, mixed)
+    names = [str(name) for name in data.columns] if mixed else table.column_names
+    check_different(names)
     check(table.num_rows > 0, "table", Shown("0 rows"), "must have rows", "check the file")
     for name in ignore:
-        if name not in table.column_names:
-            rule, hint = "must be a column of the table", nearest(str(name)[:60], table.column_names[:100])
+        if name not in names:
+            rule, hint = "must be a column of the table", nearest(str(name)[:60], names[:100])
             raise InputError("ignore", fragment(name), rule, hint)
     dtypes = dtypes_of(data if hasattr(data, "columns") else table)
     found = {}
-    for name in table.column_names:
+    for name in names:
         if name in ignore:
             found[name] = Drafted(None, "as asked")
+        elif name in mixed:
+            found[name] = Drafted(None, "cells of several types; convert the column to strings or to numbers")
         else:
             found[name] = draft_column(name, table.column(name), dtypes.get(name, "") or _inferred(table, name))
     return _assembled(found, table)
+
+
+def _of_several_types(data: Any) -> tuple[str, ...]:
+    """Return the columns of a pandas table that no type holds, such as numbers and texts in one column."""
+    if type(data).__module__.partition(".")[0] != "pandas" or not hasattr(data, "columns"):
+        return ()
+    check_different([str(name) for name in data.columns])
+    found = []
+    for name, kind in zip(data.columns, data.dtypes, strict=True):
+        if str(kind) == "object":
+            try:
+                as_arrow(data[[name]])
+            except InputError:
+                found.append(str(name))
+    return () if len(found) == len(data.columns) else tuple(found)
 
 
 def _inferred(table: pa.Table, name: str) -> str:

@@ -244,7 +244,7 @@ def problems_in(data: Any, schema: Schema) -> list[str]:
         data: A pandas, polars or Arrow table.
         schema: The schema.
     """
-    table = as_arrow(data)
+    table = as_arrow(data, schema.ignore)
     names = table.column_names
     attempts: list[Callable[[], Any]] = [lambda: check_absent(names, schema), lambda: check_unknown(names, schema)]
     for column in schema.everything:
@@ -269,8 +269,13 @@ def _check_cells(column: Any, cells: pa.ChunkedArray) -> None:
         column.check_cells(different(cells))
 
 
-def as_arrow(data: Any) -> pa.Table:
-    """Convert a pandas, polars or Arrow table to an Arrow table, with any types."""
+def as_arrow(data: Any, unread: Collection[str] = ()) -> pa.Table:
+    """Convert a pandas, polars or Arrow table to an Arrow table, with any types.
+
+    Args:
+        data: The table.
+        unread: Columns of a pandas table that are left out, since their cells may not be of one type.
+    """
     import pyarrow as pa
 
     if isinstance(data, pa.Table):
@@ -278,7 +283,7 @@ def as_arrow(data: Any) -> pa.Table:
     shown = fragment(Shown(type(data).__name__))
     try:
         if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
-            return _from_pandas(data)
+            return _from_pandas(data, unread)
         if hasattr(data, "__arrow_c_stream__"):
             return pa.table(data)
     except InputError:
@@ -295,10 +300,12 @@ def as_arrow(data: Any) -> pa.Table:
     raise InputError("table", shown, rule, "convert it to one of these")
 
 
-def _from_pandas(data: Any) -> pa.Table:
+def _from_pandas(data: Any, unread: Collection[str]) -> pa.Table:
     import pyarrow as pa
 
     check_different([str(name) for name in data.columns])
+    if unread:
+        data = data[[name for name in data.columns if str(name) not in unread]]
     return pa.Table.from_pandas(dense(data), preserve_index=False)
 
 
@@ -318,7 +325,7 @@ def to_arrow(data: Any, unread: Collection[str] = ()) -> pa.Table:
     """
     import pyarrow as pa
 
-    table = as_arrow(data)
+    table = as_arrow(data, unread)
     try:
         names = table.column_names
     except UnicodeError:
