@@ -42,7 +42,7 @@ def bounded_table(data: Any, schema: Schema, unit: Unit, insecure_seed: int | No
         "must not be a column that is synthesized, since it would be published",
         "take it out of the schema's columns and name it under ignore",
     )
-    arrow = as_arrow(data)
+    arrow = as_arrow(data, [name for name in schema.ignore if name != unit.name])
     rule, hint = "must be a column of the table", "give the column that says to whom a row belongs"
     check(unit.name in arrow.column_names, "unit", fragment(unit.name), rule, hint)
     units = units_of(unit.name, arrow.column(unit.name))
