@@ -23,10 +23,11 @@ not make up for the budget that they take from the first measurement.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from pointillist.algorithms.by_ties import MeasureByTies, marginals_only
 from pointillist.algorithms.method import Method, Public, Task
 from pointillist.algorithms.settings import MOST_ROUNDS, setting
 from pointillist.checks import at_least, check, not_negative
@@ -67,6 +68,7 @@ class Settings:
     t_max: int = setting(600, "steps of Adam")
     learning_rate: float = setting(0.3, "step of Adam at the start; falls to 0 by a cosine")
     spread: float = setting(0.5, "half width of the uniform logits at the start, around the one-way marginals")
+    ties: bool = setting(True, "measure first how strongly attributes are tied, and spend by it")
     most_noise: float = setting(1.2, "a marginal whose noise has a larger squared length is replaced by smaller ones")
     strength: float | None = setting(None, "s, strength of the shrinkage; by default chosen by splitting the noise")
     adaptive_rounds: int = setting(
@@ -143,10 +145,14 @@ def build(task: Task, settings: Settings) -> Algorithm[Params]:
         public.require_covered(workload.scopes)
     measurable = closure(workload).queries
     strategy: Strategy = MeasureOnce(measurable, len(workload.queries), settings.most_noise)
+    rounds: Callable[[Facts], int] | None = None
+    if settings.ties and not settings.adaptive_rounds and marginals_only(workload.queries):
+        strategy = by_ties = MeasureByTies(task.domain, measurable, len(workload.queries), strategy)
+        rounds = by_ties.rounds
     if settings.adaptive_rounds:
         rule = useful_error(workload, measurable)
-        rounds = Rounds(settings.adaptive_rounds)
-        adaptive = SelectEvenly(Whole(measurable), rule, rounds, alpha=ALPHA, repeat=True)
+        later = Rounds(settings.adaptive_rounds)
+        adaptive = SelectEvenly(Whole(measurable), rule, later, alpha=ALPHA, repeat=True)
         strategy = Then(FIRST_SHARE, strategy, adaptive)
     adam = Adam(settings.t_max, settings.learning_rate, cosine=True)
     recipe = Recipe(adam, SquaredError(), penalty=TiePenalty(RAMP), tuned=False)
@@ -162,6 +168,7 @@ def build(task: Task, settings: Settings) -> Algorithm[Params]:
             strength=settings.strength,
             public=public,
             whole=settings.adaptive_rounds > 0,
+            rounds=rounds,
         ),
         output=Last(),
     )

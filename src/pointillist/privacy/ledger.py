@@ -166,8 +166,8 @@ def _shown(x: float) -> str:
     return f"{float(context.create_decimal(decimal.Decimal(repr(x)))):g}"
 
 
-def split(rho: float, parts: int) -> float:
-    """The largest double x with parts * x <= rho, exactly."""
+def split(rho: float, parts: int | Fraction) -> float:
+    """The largest double x with parts * x <= rho, exactly. With a fraction of parts, x is its inverse share of rho."""
     return -_round_up(-Fraction(rho) / parts) + 0.0  # never -0.0
 
 

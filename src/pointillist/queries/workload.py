@@ -17,10 +17,11 @@ from pointillist.queries.cells import Cells
 from pointillist.queries.groups import Groups
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.product import Product
+from pointillist.queries.tie import Tie
 
 __all__ = ["KINDS", "Workload", "offsets_of", "queries_of", "show_bytes"]
 
-KINDS: dict[str, Any] = {kind.kind: kind for kind in (Marginal, Product, Groups)}
+KINDS: dict[str, Any] = {kind.kind: kind for kind in (Marginal, Product, Groups, Tie)}
 """The kinds of queries that can be read back from plain data, by name."""
 
 

@@ -45,7 +45,7 @@ queries that were not measured are fitted to the public table, too.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -54,9 +54,11 @@ from pointillist.data.domain import Domain
 from pointillist.data.public import PublicTable
 from pointillist.families.relaxed import Params, Relaxed
 from pointillist.framework import Info, Log, Updated
+from pointillist.privacy.facts import Facts
 from pointillist.queries.base import Queries
 from pointillist.queries.intervals import Intervals
 from pointillist.queries.measurement import to_simplex
+from pointillist.queries.tie import Tie
 from pointillist.queries.workload import offsets_of
 from pointillist.reporting import Steps, steps_of
 from pointillist.updates.descent import Recipe, cells_data, combined, descend
@@ -110,6 +112,7 @@ class ShrunkenFit:
         public: a public table, if there is one.
         whole: fit over all that may be measured, not only over what was measured: then rounds that measure ever more
             share one compiled program.
+        rounds: the number of rounds after which there is a fit, by the facts of a run; None for a fit after each.
     """
 
     family: Relaxed
@@ -120,6 +123,7 @@ class ShrunkenFit:
     strength: float | None = None
     public: PublicTable | None = None
     whole: bool = False
+    rounds: Callable[[Facts], int] | None = None
 
     def init(self, params: Params) -> None:
         return None
@@ -127,6 +131,8 @@ class ShrunkenFit:
     def __call__(self, rng: np.random.Generator, params: Params, memory: Choice | None, log: Log) -> Updated:
         import jax.numpy as jnp
 
+        if self.rounds is not None and len(log.rounds) < self.rounds(log.facts):
+            return Updated(params, memory, {})
         target = self.target(log)
         starts = rng.spawn(self.fits)  # which do not depend on what is tried out below
         choice = memory or self.choose(rng, target)
@@ -145,9 +151,10 @@ class ShrunkenFit:
     def target(self, log: Log) -> Target:
         """What is to be fitted: what was measured and, with a public table, the wanted queries that it can answer."""
         borrowed = frozenset() if self.public is None else frozenset(_answered_by(self.public, self.wanted))
-        measured = {m.queries for m in log.measurements}
+        found = [m for m in log.measurements if not isinstance(m.queries, Tie)]  # which are no answers
+        measured = {m.queries for m in found}
         queries = self.measurable if self.whole else tuple(q for q in self.measurable if q in measured | borrowed)
-        targets, precision = combined(queries, log.measurements, log.total)
+        targets, precision = combined(queries, found, log.total)
         # As if all of the workload had been measured alike, with the same budget.
         spent = sum(precision[offsets_of(queries)[:-1]])
         target = Target(queries, targets, precision, float(np.sqrt(len(self.wanted) / spent)), borrowed)

@@ -1,0 +1,227 @@
+"""Measure by ties: three rounds of Gaussian noise, each chosen by the ones before. The strategy of auto.
+
+1. *One-way marginals*, with a small share of rho.
+2. *Ties*: for every pair of attributes its distance from independence (:class:`~pointillist.queries.tie.Tie`). It is
+   one number that one person changes by 1 or 2, so its noise is small against a tie that matters, where the noise on
+   all cells of the pair would hide it.
+3. *Marginals* of all orders up to the wanted one, with what is left, split so that the forecast error of the workload
+   is smallest (:mod:`pointillist.algorithms.forecast`). Strong ties get most, attributes without ties nothing.
+
+Nothing is selected by an exponential mechanism, so that the Gaussian account applies: a measurement may be chosen by
+earlier noisy ones at no extra cost. Where the noise on the ties would be larger than any tie, or where the workload is
+not one of marginals, everything is measured at once, by public facts alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pointillist.algorithms.forecast import Components, Forecast, likely_distances
+from pointillist.data.domain import Attributes, Domain
+from pointillist.framework import Log, Measure, Step, Strategy
+from pointillist.privacy.curator import Ask
+from pointillist.privacy.facts import Facts, Phase
+from pointillist.privacy.ledger import minus, split
+from pointillist.privacy.mechanisms import gaussian_scale
+from pointillist.privacy.sensitivity import square_of_counts
+from pointillist.queries.base import Queries
+from pointillist.queries.marginal import Marginal
+from pointillist.queries.measurement import to_simplex
+from pointillist.queries.tie import Tie
+from pointillist.strategies import noise_of
+
+__all__ = ["ROUNDS", "MeasureByTies", "marginals_only"]
+
+ROUNDS = 3
+
+FIRST, FIRST_ERROR = 0.15, 0.03
+"""One-way marginals get at most this share of rho, and no more than an expected distance of this needs."""
+
+TIES, TIES_ERROR = 0.05, 0.03
+"""The same for the ties: the noise on a distance need not be smaller than this."""
+
+MOST_TIES_ERROR = 0.5
+"""With more noise on the distances nothing would be learned from them."""
+
+EVEN = 0.3
+"""This share of the last round is spread evenly over what it measures: the forecast is only a model."""
+
+MOST_SHARE = 0.25
+"""The largest share of the last round for one marginal, unless few are wanted: the Gaussian account depends on the
+smallest noise that a run can have."""
+
+LEAST_SHARE, MOST_NOISE = 2e-5, 0.25
+"""The smallest share, and the largest noise as a fraction of the rows, that a marginal is measured with."""
+
+GRAINS = 1 << 20
+"""Shares are whole multiples of 1 / GRAINS, so that rounding elsewhere does not change a plan."""
+
+
+@dataclass(frozen=True)
+class MeasureByTies:
+    """Three rounds of measurements, or the ``otherwise`` if too little would be known about ties.
+
+    Attributes:
+        domain: the attributes.
+        measurable: the wanted marginals, and after them all marginals over parts of their attributes.
+        wanted: the number of the wanted ones.
+        otherwise: the strategy for very small budgets.
+    """
+
+    domain: Domain
+    measurable: tuple[Queries, ...] = field(repr=False)  # thousands of marginals, which a release lists elsewhere
+    wanted: int
+    otherwise: Strategy
+
+    def outline(self, facts: Facts) -> tuple[Phase, ...]:
+        if not self.worthwhile(facts):
+            return self.otherwise.outline(facts)
+        first, rho = self._first(facts), self._rest(facts)
+        square = self._square(facts)
+        ties = gaussian_scale(self._tie_rho(facts), self._tie_square(facts))
+        last = gaussian_scale(rho * self._most_share, square), gaussian_scale(self._least(rho, facts), square)
+        return (
+            Phase(1, len(first), False, noise_of(first, facts)),
+            Phase(1, len(self._pairs), False, (ties, ties)),
+            Phase(1, len(self.measurable), False, last),
+        )
+
+    def step(self, t: int, facts: Facts, log: Log, family: Any, params: Any) -> Step | None:
+        if not self.worthwhile(facts):
+            return self.otherwise.step(t, facts, log, family, params)
+        if t >= ROUNDS:
+            return None
+        return Measure(self._first(facts) if t == 0 else self._ties(facts, log) if t == 1 else self._last(facts, log))
+
+    def worthwhile(self, facts: Facts) -> bool:
+        """Whether ties can be told from noise. It follows from public facts and the (noisy) number of rows."""
+        if not self._pairs:
+            return False
+        rho, square = facts.rho * TIES / len(self._pairs), self._tie_square(facts)
+        return math.sqrt(square / (2 * rho)) <= MOST_TIES_ERROR * facts.total
+
+    def rounds(self, facts: Facts) -> int:
+        """The number of rounds."""
+        return sum(phase.rounds for phase in self.outline(facts))
+
+    @cached_property
+    def components(self) -> Components:
+        """The components of the wanted marginals."""
+        scopes = [queries.scope for queries in self.measurable]
+        return Components(self.domain, scopes[: self.wanted], scopes)
+
+    @cached_property
+    def _pairs(self) -> tuple[Attributes, ...]:
+        return tuple(queries.scope for queries in self.measurable if len(queries.scope) == 2)
+
+    @cached_property
+    def _singles(self) -> tuple[Queries, ...]:
+        return tuple(queries for queries in self.measurable if len(queries.scope) == 1)
+
+    def _square(self, facts: Facts) -> int:
+        """The squared sensitivity of a marginal: the largest one."""
+        return max(square_of_counts(queries, facts) for queries in self._singles)
+
+    def _tie_square(self, facts: Facts) -> int:
+        first, second = (self.domain.sizes[i] for i in self._pairs[0])
+        return square_of_counts(Tie(self._pairs[0], (1,) * first, (1,) * second, 1), facts)
+
+    def _precision(self, rho: float, facts: Facts) -> float:
+        """1 / variance, as fractions, that rho buys for each cell of a marginal."""
+        return 2 * rho * facts.total**2 / self._square(facts)
+
+    def _first(self, facts: Facts) -> tuple[Ask, ...]:
+        """The one-way marginals: equal shares, but no more than each needs."""
+        most = split(facts.rho * FIRST, len(self._singles))
+        needed = [(queries.size / FIRST_ERROR) ** 2 * 2 / math.pi for queries in self._singles]
+        unit = self._precision(1.0, facts)
+        return tuple(Ask(q, min(most, need / unit)) for q, need in zip(self._singles, needed, strict=True))
+
+    def _tie_rho(self, facts: Facts) -> float:
+        """The rho of each tie."""
+        needed = self._tie_square(facts) / (2 * (TIES_ERROR * facts.total) ** 2)
+        return min(split(facts.rho * TIES, len(self._pairs)), needed)
+
+    def _ties(self, facts: Facts, log: Log) -> tuple[Ask, ...]:
+        counts = [tuple(np.rint(share * facts.total).astype(int).tolist()) for share in self._shares(log)]
+        rho = self._tie_rho(facts)
+        return tuple(Ask(Tie((i, j), counts[i], counts[j], facts.total), rho) for i, j in self._pairs)
+
+    def _shares(self, log: Log) -> list[np.ndarray]:
+        """The one-way marginals of the first round; uniform for attributes that nothing is wanted of."""
+        shares = [np.full(size, 1 / size) for size in self.domain.sizes]
+        for measurement in log.rounds[0].measurements:
+            shares[measurement.queries.scope[0]] = to_simplex(measurement.fractions(log.total))
+        return shares
+
+    def _rest(self, facts: Facts) -> float:
+        """The rho of the last round."""
+        spent = sum(Fraction(ask.rho) for ask in self._first(facts)) + len(self._pairs) * Fraction(self._tie_rho(facts))
+        return minus(facts.rho, spent)
+
+    @property
+    def _most_share(self) -> float:
+        return max(MOST_SHARE, 1 / self.wanted)
+
+    def _least(self, rho: float, facts: Facts) -> float:
+        """The smallest rho of a marginal in the last round."""
+        return max(rho * LEAST_SHARE, self._square(facts) / (2 * (MOST_NOISE * facts.total) ** 2))
+
+    def _last(self, facts: Facts, log: Log) -> tuple[Ask, ...]:
+        """The marginals of the last round, by the forecast."""
+        rho, measured = self._rest(facts), log.rounds[1].measurements
+        forecast = Forecast(self.components, self._shares(log))
+        place = self.components.place
+        precision = np.zeros(len(self.measurable))
+        for ask in self._first(facts):
+            precision[place[ask.queries.scope]] = self._precision(ask.rho, facts)
+        alone = forecast.errors(precision)
+        bias = np.array([math.hypot(alone[place[i,]], alone[place[j,]]) for i, j in self._pairs])
+        distances = np.array([float(one.counts[0]) for one in measured]) / facts.total
+        likely = likely_distances(distances, bias, measured[0].sigma / facts.total)
+        forecast.assume(self.components.assumed(likely.tolist()), facts.total)
+        best = forecast.best(precision, self._precision(rho, facts))
+        grains = self.spread(best, self._least(rho, facts) / rho)
+        return tuple(
+            Ask(self.measurable[n], split(rho, Fraction(GRAINS, int(grains[n])))) for n in np.flatnonzero(grains)
+        )
+
+    def spread(self, best: np.ndarray, least: float) -> np.ndarray:
+        """The shares that are spent, in grains: what is too small is left out, a part is spread evenly, and none is too
+        large.
+
+        Args:
+            best: the shares that the forecast prefers.
+            least: the smallest share.
+        """
+        kept = best >= min(least, float(best.max()))
+        while True:
+            share = np.where(kept, best, 0.0)
+            share = (1 - EVEN) * share / share.sum() + EVEN * kept / kept.sum()
+            share = _capped(share, self._most_share)
+            small = kept & (share < least)
+            if not small.any() or kept.sum() == 1:
+                return np.asarray(np.floor(share * GRAINS))
+            kept = kept & (share > share[small].min())
+
+
+def _capped(share: np.ndarray, most: float) -> np.ndarray:
+    """Shares of at most ``most``: what is above it goes to the others, in proportion."""
+    most = max(most, 1 / np.count_nonzero(share))
+    while share.max() > most * (1 + 1e-9):
+        large = share >= most
+        rest = share[~large].sum()
+        share = np.where(large, most, share * ((1 - most * large.sum()) / rest if rest > 0 else 1.0))
+    return share
+
+
+def marginals_only(queries: Sequence[Queries]) -> bool:
+    """Whether all queries are whole marginals, some of them of two attributes or more."""
+    return all(isinstance(one, Marginal) for one in queries) and any(len(one.scope) > 1 for one in queries)
