@@ -1,13 +1,13 @@
 """How far off the answers to a workload will be, given what is measured with which precision; and how to spend best.
 
 **The model.** A marginal over the attributes S is a sum of *components*, one for every non-empty subset R of S: what
-the attributes R say together that none of their proper subsets says. Before it is measured, a cell of the component R has
-the prior variance v = tau_R^2 m, where m is the product of the one-way shares of its values, and the cell of a one-way
-component v = m^2. A measurement of the marginal S with the precision pi (1 / variance of a cell, as fractions) is a
-measurement of every component R of S, with the precision pi / (cells of S / cells of R). With pi_R from all
-measurements together, a cell keeps the variance v / (1 + pi_R v). Its expected error is sqrt(2 / pi) times the square
-root of that. Adding up over the cells gives e_R, and the forecast of a wanted marginal is sqrt(sum of e_R^2) / 2 over
-its components, in total variation. The forecast of a workload is the mean.
+the attributes R say together that none of their proper subsets says. Before it is measured, a cell of the component R
+has the prior variance v = tau_R^2 m, where m is the product of the one-way shares of its values, and the cell of a
+one-way component v = m^2. A measurement of the marginal S with the precision pi (1 / variance of a cell, as
+fractions) is a measurement of every component R of S, with the precision pi / (cells of S / cells of R). With pi_R
+from all measurements together, a cell keeps the variance v / (1 + pi_R v). Its expected error is sqrt(2 / pi) times
+the square root of that. Adding up over the cells gives e_R, and the forecast of a wanted marginal is sqrt(sum of
+e_R^2) / 2 over its components, in total variation. The forecast of a workload is the mean.
 
 A fit of relaxed rows has fewer degrees of freedom than a marginal with many cells: noise that no dependency of low rank
 explains is not followed. So the precision of a component with more than ``RANK`` cells for every value of its
