@@ -22,6 +22,7 @@ NAMES = (
     "gem_speed",
     "best_mixture",
     "real_tables",
+    "many_values",
 )
 PACKAGES = ("numpy", "scipy", "opendp", "jax", "torch")
 RESULTS = Path(__file__).parent / "results"

@@ -36,6 +36,10 @@ STEEPEST = 4.0
 """The density of one half of a part is not assumed to be more than this many times that of the other."""
 
 
+ROUNDS = 10
+"""How often counts are compared with public shares, less what stood out before."""
+
+
 def even_levels(size: int) -> tuple[np.ndarray, ...]:
     """Groupings of ordered codes into equal runs, the coarsest first, without the one into single codes.
 
@@ -184,18 +188,25 @@ def _halving_variance(tree: Tree, codes: int, places: np.ndarray, width: int) ->
     return tree.variance(weights)
 
 
-def smoothed_parts(tree: Tree, counts: np.ndarray, places: np.ndarray) -> np.ndarray:
+def smoothed_parts(
+    tree: Tree, counts: np.ndarray, places: np.ndarray, shares: np.ndarray | None = None
+) -> np.ndarray:
     """Estimated counts of codes without an order: none of them negative, and equal where noise explains all.
+
+    With public shares, the counts are in proportion to these where noise explains the difference.
 
     Args:
         tree: the tree behind the estimate.
         counts: the estimate, for all codes.
         places: the codes.
+        shares: public shares of these codes, not all of them 0.
     """
     found = counts[places]
     weights = np.zeros(len(counts))
     weights[places[len(places) // 2]] = 1.0
     variance = tree.variance(weights)
+    if shares is not None:
+        return _smoothed_by_shares(found, shares, variance)
     rest = found - np.median(found) <= THRESHOLD * math.sqrt(variance)
     mean = float(found[rest].mean())
     smooth = np.where(rest, mean + _shrunk(found - mean, variance), found)
@@ -203,3 +214,29 @@ def smoothed_parts(tree: Tree, counts: np.ndarray, places: np.ndarray) -> np.nda
     total = smooth.sum()
     wanted = max(float(found.sum()), 0.0)
     return smooth * (wanted / total) if total > 0 else np.full(len(places), wanted / len(places))
+
+
+def _smoothed_by_shares(counts: np.ndarray, shares: np.ndarray, variance: float) -> np.ndarray:
+    """Counts in proportion to public shares, except for those that differ by more than noise explains.
+
+    The largest of m standard normal deviations is about sqrt(2 ln m), so that smaller ones are taken for noise. What
+    stands out above its public share is taken away from the rest before the rest is compared.
+
+    Args:
+        counts: estimated counts.
+        shares: public shares.
+        variance: the variance of a count.
+    """
+    deviations = max(THRESHOLD, math.sqrt(2 * math.log(len(counts))))
+    total, above = max(float(counts.sum()), 0.0), np.zeros(len(counts), bool)
+    for _ in range(ROUNDS):
+        known = float(shares[~above].sum())
+        left = max(total - float(counts[above].sum()), 0.0)
+        expected = shares * (left / known if known > 0 else 0.0)
+        more = above | (counts - expected > deviations * math.sqrt(variance))
+        if np.array_equal(more, above):
+            break
+        above = more
+    smooth = np.maximum(expected + _shrunk(counts - expected, variance, deviations), 0.0)
+    scale = float(smooth.sum())
+    return smooth * (total / scale) if scale > 0 else shares * (total / float(shares.sum()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from pointillist.data.columns.base import (
     without_none,
 )
 from pointillist.data.columns.types import arrow_type
+from pointillist.data.mappings import expanded
 from pointillist.data.messages import column_called, fragment
 from pointillist.errors import InputError, Shown
 
@@ -52,6 +54,8 @@ KEYS = {
     "merge": object,
     "prefixes": object,
     "parents": object,
+    "shares": object,
+    "hierarchy": object,
 }
 
 MOST_CARRIED = 128
@@ -75,6 +79,8 @@ class Categorical:
         prefixes: Lengths of the beginnings of the values that values are merged by: (2, 3) merges rare postcodes that
             begin with the same three characters, and if these are too rare those with the same two.
         parents: The place of each value in a hierarchy, such as "north/hills", by which rare values are merged.
+        shares: A public share of each value, such as its population. They need not add up to 1. Where values are
+            merged, they say how common a value is as far as the noisy counts do not tell otherwise.
     """
 
     name: str
@@ -88,6 +94,7 @@ class Categorical:
     merge: bool | None = None
     prefixes: tuple[int, ...] = ()
     parents: tuple[str, ...] = ()
+    shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         where = check_name(self.name)
@@ -111,7 +118,7 @@ class Categorical:
     def _check_hierarchy(self, where: str) -> None:
         if self.merge is not None:
             check_flag(f"{where}: merge", self.merge)
-        for key in ("prefixes", "parents"):
+        for key in ("prefixes", "parents", "shares"):
             object.__setattr__(self, key, listed(where, getattr(self, key), key))
         whole = all(isinstance(k, int) and not isinstance(k, bool) and k > 0 for k in self.prefixes)
         rule, hint = "must be increasing lengths of 1 or more", "write for example prefixes = [2, 3]"
@@ -124,6 +131,14 @@ class Categorical:
         check(
             not (self.prefixes and self.parents), f"{where}: parents", Shown("both"), "must be without prefixes", hint
         )
+        self._check_shares(where)
+
+    def _check_shares(self, where: str) -> None:
+        numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in self.shares)
+        good = numbers and all(0 <= one < math.inf for one in self.shares) and len(self.shares) in (0, len(self.values))
+        good = good and (not self.shares or 0 < sum(self.shares) < math.inf)
+        rule, hint = "must be a number of 0 or more for each value, not all of them 0", "write for example [0.7, 0.3]"
+        check(good, f"{where}: shares", fragment(list(self.shares)), rule, hint)
 
     def _check_labels(self, where: str) -> None:
         values, labels = list(self.values), list(self.labels)
@@ -248,7 +263,9 @@ class Categorical:
         """Return whether every value survives a round trip through the output type."""
         import pyarrow as pa
 
-        plain = replace(self, dtype="", other=None, values=self.labels, missing_as=None)
+        plain = replace(
+            self, dtype="", other=None, values=self.labels, missing_as=None, prefixes=(), parents=(), shares=()
+        )
         codes = np.arange(len(self.labels))
         try:
             out = self.decode(codes, np.random.default_rng(0))
@@ -285,12 +302,13 @@ class Categorical:
         out: dict[str, Any] = {"name": self.name, "type": "categorical", "values": list(self.values)}
         out |= {"ordered": self.ordered or None} | missing_dict(self)
         more = {"merge": self.merge, "prefixes": list(self.prefixes) or None, "parents": list(self.parents) or None}
+        more["shares"] = list(self.shares) or None
         return without_none(out | {"other": self.other, "dtype": self.dtype or None} | more)
 
     @classmethod
     def from_dict(cls, spec: dict[str, Any]) -> Categorical:
-        """Create the column from a ``[[column]]`` table of a schema file."""
-        return cls(**read_keys(spec, KEYS))
+        """Create the column from a ``[[column]]`` table of a schema file; a file of its hierarchy is read."""
+        return cls(**read_keys(expanded(spec), KEYS))
 
 
 def _can_be(text: str, dtype: str) -> bool:
