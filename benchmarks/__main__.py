@@ -23,6 +23,8 @@ NAMES = (
     "best_mixture",
     "real_tables",
     "many_values",
+    "edges",
+    "overhead",
 )
 PACKAGES = ("numpy", "scipy", "opendp", "jax", "torch")
 RESULTS = Path(__file__).parent / "results"
