@@ -25,6 +25,7 @@ NAMES = (
     "many_values",
     "edges",
     "overhead",
+    "rules",
 )
 PACKAGES = ("numpy", "scipy", "opendp", "jax", "torch")
 RESULTS = Path(__file__).parent / "results"

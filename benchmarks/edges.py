@@ -48,13 +48,13 @@ def cases() -> list[Case]:
     numbers = (
         Grid("age", (0, 120), integer=True),
         Grid("hours-per-week", (0, 100), integer=True),
-        Grid("capital-gain", (0, 100_000), integer=True),
+        Grid("capital-gain", (0, 100_000), integer=True, points=(0,)),
         Grid("fnlwgt", (0, 2_000_000), integer=True),
     )
     rng = np.random.default_rng(0)
     group = rng.integers(0, 3, 50_000)
     heavy = np.clip(np.exp(rng.normal(8 + 0.5 * group, 1.5)), 1, 1e8).round(2)
-    incomes = tuple(Grid(name, (0, 10_000_000), integer=True, scale="log", outside="clamp") for name in ("PINCP", "WAGP"))
+    incomes = tuple(Grid(name, (0, 10_000_000), integer=True, scale="log", points=(0,)) for name in ("PINCP", "WAGP"))
     people = raw_acs(["PINCP", "WAGP", "SEX"]).clip(lower=0)
     return [
         Case("ADULT", adult[[*(one.name for one in numbers), "sex"]], numbers, (sexes,)),

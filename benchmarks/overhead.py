@@ -20,7 +20,7 @@ from pointillist.evaluation.report import fractions
 from pointillist.queries.kway import parse_workload
 
 EPSILON = 1.0
-SEEDS = (0, 1, 2, 3)
+SEEDS = (0,)
 
 
 @dataclass(frozen=True)
@@ -93,23 +93,42 @@ def acs() -> Case:
 def _case(name: str, table: Any, numbers: tuple[Numeric, ...], names: tuple[str, ...], rules: tuple[Rule, ...]) -> Case:
     others = tuple(Categorical(one, tuple(sorted(set(table[one].tolist())))) for one in names)
     grids = tuple(
-        Grid(one.name, (one.edges[0], one.edges[-1]), integer=True, scale="log" if one.edges[-1] > 1e6 else "linear")
+        Grid(one.name, (one.edges[0], one.edges[-1]), integer=True, scale="log" if one.edges[-1] > 1e6 else "linear",
+             points=(0,) if one.edges[1] == 1 else ())
         for one in numbers
-    )
+    )  # fmt: skip
     kept = table[[*(one.name for one in numbers), *names]]
     return Case(name, kept, Schema((*numbers, *others)), grids, rules)
 
 
-def tvd(case: Case, schema: Schema, seed: int) -> float:
-    """The mean total variation distance of all pairs of fixed bins between the rows of a run and the real ones."""
+def neutral(case: Case) -> Schema:
+    """Bins that nobody was given: tenths of the true numbers."""
+    names = {one.name for one in case.grids}
+    columns = []
+    for column in case.bins.columns:
+        if column.name in names:
+            values = case.table[column.name].to_numpy(float)
+            inner = np.unique(np.quantile(values, np.linspace(0, 1, 11)[1:-1], method="inverted_cdf")) + 1
+            column = Numeric(column.name, (0, *inner[inner < 10_000_000].tolist(), 10_000_001), integer=True)
+        columns.append(column)
+    return Schema(tuple(columns))
+
+
+def errors(case: Case, schema: Schema, seed: int) -> tuple[float, float]:
+    """The mean total variation distance of all pairs of columns between the rows of a run and the real ones: in the
+    fixed bins, and in tenths of the true numbers."""
     release = synthesize(
         case.table, schema=schema, epsilon=EPSILON, workload="marginals:2", insecure_noise_seed=seed, seed=seed,
         progress=False,
     )  # fmt: skip
-    real = Table.encode(case.table, case.bins)
-    workload = parse_workload("marginals:2", case.bins.domain, len(real))
-    rows = Table.encode(release.table.to_pandas(seed), case.bins)
-    return compare(workload, fractions(real, workload), fractions(rows, workload)).tvd
+    made = release.table.to_pandas(seed)
+    return _tvd(case.table, made, case.bins), _tvd(case.table, made, neutral(case))
+
+
+def _tvd(real: Any, made: Any, bins: Schema) -> float:
+    workload = parse_workload("marginals:2", bins.domain, len(real))
+    truth, rows = (fractions(Table.encode(one, bins), workload) for one in (real, made))
+    return compare(workload, truth, rows).tvd
 
 
 def run() -> str:
@@ -118,13 +137,16 @@ def run() -> str:
     for case in (adult(), acs()):
         ruled = Schema(case.bins.columns, rules=case.rules)
         schemas = {"fixed bins": case.bins, "fine columns": case.fine, "fixed bins, rules": ruled}
-        found = {name: float(np.mean([tvd(case, schema, seed) for seed in SEEDS])) for name, schema in schemas.items()}
+        found = {
+            name: np.mean([errors(case, schema, seed) for seed in SEEDS], axis=0) for name, schema in schemas.items()
+        }
         for name, error in found.items():
             more = error / found["fixed bins"] - 1
-            lines.append((case.name, f"{len(case.table):,}", name, f"{error:.5f}", f"{more:+.1%}"))
+            figures = [cell for pair in zip(error, more, strict=True) for cell in (f"{pair[0]:.4f}", f"{pair[1]:+.1%}")]
+            lines.append((case.name, f"{len(case.table):,}", name, *figures))
     note = (
-        f"tvd of the rows of a release, over all pairs of columns in fixed bins; epsilon = {EPSILON:g}, seeded noise, mean "
-        f"of {len(SEEDS)} seeds."
+        f"tvd of the rows of a release, over all pairs of columns: in the fixed bins, and in tenths of the true numbers, "
+        f"which neither was given. epsilon = {EPSILON:g}, seeded noise, mean of {len(SEEDS)} seeds."
     )
-    heads = ("table", "rows", "schema", "tvd", "against fixed bins")
+    heads = ("table", "rows", "schema", "tvd in fixed bins", "against fixed bins", "tvd in tenths", "against fixed bins")
     return section("What fine columns and rules cost where they are not needed", heads, lines, note)
