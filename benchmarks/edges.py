@@ -1,6 +1,6 @@
 """Edges that a run finds by itself, against bins from the true quantiles: the Wasserstein error of single columns.
 
-Both go through the same run at the same epsilon: the private edges with a part of it, while the oracle's edges are free.
+Both go through the same run at the same epsilon: private edges with a part of it, while the oracle's edges are free.
 The oracle has as many bins as the run found groups, and decodes them along the shape of their counts. Numbers that fill
 more than a bin's share are bins of their own. So the noise of the counts is the same for both, and what differs are the
 edges and what is known inside of the bins. The last columns have the oracle's bins with exact counts, which no private
@@ -108,7 +108,13 @@ def wasserstein(a: np.ndarray, b: np.ndarray) -> float:
 def numbers_of(table: Any, schema: Schema, seed: int) -> tuple[Schema, Any]:
     """A run with seeded noise: the schema that it worked with, and its rows."""
     release = synthesize(
-        table, schema=schema, epsilon=EPSILON, workload="marginals:2", insecure_noise_seed=seed, seed=seed, progress=False
+        table,
+        schema=schema,
+        epsilon=EPSILON,
+        workload="marginals:2",
+        insecure_noise_seed=seed,
+        seed=seed,
+        progress=False,
     )
     return release.schema, release.table.to_pandas(seed)
 
@@ -146,8 +152,8 @@ def run() -> str:
     heads = ("table", "column", "rows", "groups", "private edges", "oracle, same noise", "oracle, exact counts",
              "private / oracle", "private / exact")  # fmt: skip
     note = (
-        f"Wasserstein distance from the true column, in its standard deviations; epsilon = {EPSILON:g}, seeded noise, mean "
-        f"of {len(SEEDS)} seeds. The oracle has as many bins, from the true quantiles. With the same noise, its counts "
+        f"Wasserstein distance from the true column, in its standard deviations; epsilon = {EPSILON:g}, seeded noise, "
+        f"mean of {len(SEEDS)} seeds. The oracle has as many bins, from the true quantiles. With the same noise, its counts "
         "come from a run at the same epsilon, which pays nothing for edges: this is the fair comparison."
     )
     return section("Private edges against oracle quantile bins", heads, lines, note)

@@ -1,7 +1,7 @@
 """A column with 5,000 values next to three small ones: what a release keeps of it, against independent columns.
 
-The table is made up: postcodes with Zipf-like sizes, and an income that depends on their first digits, on two digits and
-on the postcode itself. Public shares are the true sizes, each off by a log-normal factor of 0.3.
+The table is made up: postcodes with Zipf-like sizes, and an income that depends on their first digit, on two digits
+and on the postcode itself. Public shares are the true sizes, each off by a log-normal factor of 0.3.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def schema_of(**known: Any) -> Schema:
     Args:
         known: what is known about the postcodes, as arguments of the column.
     """
-    others = [Categorical(name, tuple(range(size))) for name, size in zip(("income", "age", "cars"), WIDTHS, strict=True)]
+    others = [
+        Categorical(name, tuple(range(size))) for name, size in zip(("income", "age", "cars"), WIDTHS, strict=True)
+    ]
     return Schema((Categorical("postcode", postcodes(), **known), *others))
 
 

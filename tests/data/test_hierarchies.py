@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from command import Run
 
+from command import Run
 from pointillist import Categorical, InputError, Release, Schema, synthesize
 from pointillist.attestation import verify
 
@@ -17,8 +17,9 @@ TABLE = 'format = 1\nreviewed = true\n\n[[column]]\nname = "postcode"\ntype = "c
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder of commands."""
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
@@ -31,7 +32,10 @@ def load(folder: Path, file: str = FILE, more: str = "") -> Schema:
 def test_a_hierarchy_is_read_from_a_file_next_to_the_schema(tmp_path: Path) -> None:
     schema = load(tmp_path)
     wanted = Categorical(
-        "postcode", ("0101", "0102", "0201"), parents=("north/hills", "north/lake", "south/coast"), shares=(700, 200, 100)
+        "postcode",
+        ("0101", "0102", "0201"),
+        parents=("north/hills", "north/lake", "south/coast"),
+        shares=(700, 200, 100),
     )
     assert schema.columns == (wanted,)
     assert [level.tolist() for level in wanted.levels()] == [[0, 0, 1], [0, 1, 2]]
@@ -98,14 +102,14 @@ def test_a_missing_file_is_refused_and_a_text_is_no_path(tmp_path: Path) -> None
 def test_schema_check_lists_the_problems_of_hierarchies_with_the_others(tmp_path: Path, run: Run) -> None:
     (tmp_path / "places.csv").write_text("postcode,region\na,x\na,x\n")
     (tmp_path / "schema.toml").write_text(TABLE + '\n[[column]]\nname = "age"\ntype = "numeric"\nedges = [3, 1]\n')
-    done = run("schema", "check", tmp_path / "schema.toml")
+    done = run("schema", "check", "schema.toml")
     assert done.code == 2
     assert "must list every value once" in done.out
     assert "increasing bin edges" in done.out
     assert "2 problems" in done.out
     (tmp_path / "places.csv").write_text(FILE)
     (tmp_path / "schema.toml").write_text(TABLE)
-    assert run("schema", "check", tmp_path / "schema.toml").code == 0
+    assert run("schema", "check", "schema.toml").code == 0
 
 
 @pytest.mark.parametrize("shares", [(1, 2), (1, -1, 1), (0, 0, 0), (1, float("nan"), 1), (True, 1, 1)])

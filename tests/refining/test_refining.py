@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pointillist import (
     Categorical,
     Grid,
     InputError,
+    Numeric,
     Product,
     Relation,
     Release,
@@ -173,6 +175,42 @@ def test_public_shares_say_what_the_noise_hides() -> None:
     assert np.abs(smooth - true).sum() < 0.3 * np.abs(plain - true).sum()
     none = smoothed_parts(tree, np.full(1000, -1.0), places, shares)
     assert none.sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "fine"),
+    [
+        (Numeric("x", tuple(range(34))), True),
+        (Numeric("x", tuple(range(33))), False),
+        (Numeric("x", tuple(range(100)), merge=False), False),
+        (Numeric("x", (0, 1, 2), merge=True), True),
+        (Categorical("x", tuple(range(33)), ordered=True), True),
+        (Categorical("x", tuple(range(32)), ordered=True), False),
+        (Categorical("x", tuple(range(128))), False),
+        (Categorical("x", tuple(range(129))), True),
+        (Categorical("x", tuple(range(129)), merge=False), False),
+    ],
+)
+def test_which_columns_are_fine(column: Any, fine: bool) -> None:
+    assert column.fine is fine
+    assert column.from_dict(column.to_dict()) == column
+
+
+def test_many_bins_are_merged_and_decoded_within_their_edges() -> None:
+    rng = np.random.default_rng(0)
+    schema = Schema((Numeric("x", tuple(range(0, 505, 5)), integer=True, missing=True), Categorical("y", ("a", "b"))))
+    x = rng.normal(200, 60, 3000).clip(0, 500).round()
+    x[:100] = np.nan
+    table = Table.encode(pd.DataFrame({"x": x, "y": rng.choice(["a", "b"], 3000)}), schema)
+    release = synth(table, epsilon=2.0, **SMALL)  # type: ignore[arg-type]
+    column = release.schema.columns[0]
+    assert isinstance(column, Merged)
+    assert column.size <= 17
+    made = release.table.to_pandas(0)["x"]
+    assert made.min() >= 0
+    assert made.max() <= 500
+    assert abs(made.mean() - np.nanmean(x)) < 20
+    assert 0.01 < made.isna().mean() < 0.1
 
 
 def test_lists_get_more_of_the_budget_and_their_values_most_of_it() -> None:

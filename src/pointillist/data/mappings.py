@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def _nested(where: str, levels: Mapping[str, Sequence[str]]) -> Mapping[str, Seq
         check(not gap, where, Shown(f"an empty cell in {fragment(name)}"), rule, hint)
         rule, hint = f"must not have a / in a group of {fragment(name)}", "write another character"
         check(slash is None, where, fragment(slash), rule, hint)
-    turned = dict(reversed(levels.items()))
+    turned = dict(reversed(list(levels.items())))
     if _crossing(levels) is not None and _crossing(turned) is None:
         return turned
     crossing = _crossing(levels)
@@ -139,7 +140,7 @@ def _nested(where: str, levels: Mapping[str, Sequence[str]]) -> Mapping[str, Seq
 def _crossing(levels: Mapping[str, Sequence[str]]) -> str | None:
     """A group that lies in two groups of the level before, in words."""
     items = list(levels.items())
-    for (coarse, above), (fine, below) in zip(items, items[1:], strict=False):
+    for (coarse, above), (fine, below) in pairwise(items):
         known: dict[str, str] = {}
         for up, group in zip(above, below, strict=True):
             if known.setdefault(group, up) != up:

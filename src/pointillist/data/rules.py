@@ -35,7 +35,7 @@ from pointillist.data.columns.base import check_keys, number_in
 from pointillist.data.conditions import ANY, NUMBER, TEXT, TRUTH, Cells, Condition, Spans, cells_of, moment_of, parse
 from pointillist.data.mappings import read_csv
 from pointillist.data.messages import fragment
-from pointillist.errors import InputError, Shown
+from pointillist.errors import Shown
 
 __all__ = ["MayBe", "Rule", "Rules", "column_cells", "with_mappings"]
 

@@ -64,8 +64,8 @@ class Masking(Protocol):
     def sample_masked(
         self, rng: np.random.Generator, params: Any, rows: int, joints: Sequence[Joint], allowed: Allowed | None
     ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-        """Rows drawn from D, on a condition or on none, and the same rows with the attributes of each joint drawn again,
-        from the same row of the mixture, where their combination is not allowed."""
+        """Rows drawn from D, on a condition or on none, and the same rows with the attributes of each joint drawn
+        again, from the same row of the mixture, where their combination is not allowed."""
         ...
 
 

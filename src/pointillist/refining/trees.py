@@ -144,7 +144,7 @@ def smoothed_line(tree: Tree, counts: np.ndarray, places: np.ndarray) -> np.ndar
     shifts = max(2, min(SHIFTS, MOST_SMOOTHED // width))
     starts = sorted({width * n // shifts for n in range(shifts)})
     lines = [np.cumsum(_halved(counts[places], variances, start)) for start in starts]
-    return np.maximum(np.diff(np.median(lines, axis=0), prepend=0.0), 0.0)
+    return np.asarray(np.maximum(np.diff(np.median(lines, axis=0), prepend=0.0), 0.0))
 
 
 def _halved(counts: np.ndarray, variances: Mapping[int, float], start: int) -> np.ndarray:
@@ -216,9 +216,7 @@ def _halving_variance(tree: Tree, codes: int, places: np.ndarray, width: int) ->
     return tree.variance(weights)
 
 
-def smoothed_parts(
-    tree: Tree, counts: np.ndarray, places: np.ndarray, shares: np.ndarray | None = None
-) -> np.ndarray:
+def smoothed_parts(tree: Tree, counts: np.ndarray, places: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
     """Estimated counts of codes without an order: none of them negative, and equal where noise explains all.
 
     With public shares, the counts are in proportion to these where noise explains the difference.

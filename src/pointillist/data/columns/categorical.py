@@ -12,6 +12,7 @@ import numpy as np
 from pointillist.checks import check
 from pointillist.data.columns.base import (
     MISSING_NUMBERS,
+    MOST_ORDERED,
     Column,
     Label,
     check_column,
@@ -59,7 +60,7 @@ KEYS = {
 }
 
 MOST_CARRIED = 128
-"""A column with more values is fine, unless it says otherwise: a run merges values from noisy counts."""
+"""A list with more values is fine, unless it says otherwise: a run merges values from noisy counts."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ class Categorical:
         dtype: The type of the decoded column. By default string, int64 or bool, depending on the values.
         missing_values: What stands for missing in the table, such as "?" or -9, apart from null and the empty text.
         missing_as: What missing values are decoded to, by default null. Other values become texts if it is a text.
-        merge: Whether a run merges rare values, from noisy counts. By default it does if there are more than 128.
+        merge: Whether a run merges rare values, from noisy counts. By default it does if there are more than 128,
+            or more than 32 in an ordered column.
         prefixes: Lengths of the beginnings of the values that values are merged by: (2, 3) merges rare postcodes that
             begin with the same three characters, and if these are too rare those with the same two.
         parents: The place of each value in a hierarchy, such as "north/hills", by which rare values are merged.
@@ -186,7 +188,8 @@ class Categorical:
     @property
     def fine(self) -> bool:
         """Whether a run merges rare values."""
-        return len(self.values) > MOST_CARRIED if self.merge is None else self.merge
+        most = MOST_ORDERED if self.ordered else MOST_CARRIED
+        return len(self.values) > most if self.merge is None else self.merge
 
     @property
     def own(self) -> tuple[int, ...]:
@@ -301,7 +304,11 @@ class Categorical:
         """Return the ``[[column]]`` table of a schema file."""
         out: dict[str, Any] = {"name": self.name, "type": "categorical", "values": list(self.values)}
         out |= {"ordered": self.ordered or None} | missing_dict(self)
-        more = {"merge": self.merge, "prefixes": list(self.prefixes) or None, "parents": list(self.parents) or None}
+        more: dict[str, Any] = {
+            "merge": self.merge,
+            "prefixes": list(self.prefixes) or None,
+            "parents": list(self.parents) or None,
+        }
         more["shares"] = list(self.shares) or None
         return without_none(out | {"other": self.other, "dtype": self.dtype or None} | more)
 
