@@ -153,7 +153,7 @@ def run() -> str:
              "private / oracle", "private / exact")  # fmt: skip
     note = (
         f"Wasserstein distance from the true column, in its standard deviations; epsilon = {EPSILON:g}, seeded noise, "
-        f"mean of {len(SEEDS)} seeds. The oracle has as many bins, from the true quantiles. With the same noise, its counts "
-        "come from a run at the same epsilon, which pays nothing for edges: this is the fair comparison."
+        f"mean of {len(SEEDS)} seeds. The oracle has as many bins, from the true quantiles. With the same noise, its "
+        "counts come from a run at the same epsilon, which pays nothing for edges: this is the fair comparison."
     )
     return section("Private edges against oracle quantile bins", heads, lines, note)

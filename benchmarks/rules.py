@@ -16,7 +16,7 @@ from pointillist.evaluation.report import fractions
 from pointillist.queries.kway import parse_workload
 from pointillist.release import Drawn, drawing, drawn_rows
 
-SEEDS = (0, 1, 2)
+SEEDS = (0, 1)
 
 
 def measured(case: Case, seed: int) -> dict[str, tuple[float, ...]]:

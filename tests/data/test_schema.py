@@ -276,7 +276,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (
         spec_of(AGE | {"other": "x"}),
         "column 'age' must only have the keys name, type, edges, integer, decode, clip, missing, dtype, "
-        "missing_values, missing_as, got 'other'; did you mean 'integer'.",
+        "missing_values, missing_as, merge, got 'other'; did you mean 'integer'.",
     ),
 ]
 

@@ -308,8 +308,8 @@ class Categorical:
             "merge": self.merge,
             "prefixes": list(self.prefixes) or None,
             "parents": list(self.parents) or None,
+            "shares": list(self.shares) or None,
         }
-        more["shares"] = list(self.shares) or None
         return without_none(out | {"other": self.other, "dtype": self.dtype or None} | more)
 
     @classmethod
