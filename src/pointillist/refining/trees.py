@@ -23,13 +23,15 @@ LEAST_GROUPS = 8
 """A level with fewer groups is not measured."""
 
 THRESHOLD = 2.5
-"""Differences of fewer standard deviations of their noise are taken for noise."""
+"""Differences between values of a list of fewer standard deviations of their noise are taken for noise."""
 
+BENDS = 2.0
+"""So are differences from a smooth curve on a line."""
 
-SPECK = 1.5
+SPECK = 2.5
 """A tiny half with fewer standard deviations of its noise is taken for noise."""
 
-TINY = 0.05
+TINY = 0.1
 """A half with less than this many times the count of the other one may be noise and nothing else."""
 
 STEEPEST = 4.0
@@ -119,7 +121,7 @@ class Tree:
         return float(weights @ self.estimate([*zeros, weights * self.sigmas[-1] ** 2], 0.0))
 
 
-def _shrunk(difference: np.ndarray, variance: float, deviations: float = THRESHOLD) -> np.ndarray:
+def _shrunk(difference: np.ndarray, variance: float, deviations: float) -> np.ndarray:
     """Differences, less what noise of this variance explains (the non-negative garrote)."""
     noise, square = deviations**2 * variance, difference**2
     kept = np.divide(square - noise, square, out=np.zeros_like(square), where=square > noise)
@@ -172,7 +174,7 @@ def _halved(counts: np.ndarray, variances: Mapping[int, float], start: int) -> n
         odds = _falling(smooth / np.maximum(half.sum(axis=1), 1.0), math.sqrt(variance) / part)
         share = half[:, 0] * odds / np.maximum(half[:, 0] * odds + half[:, 1], 1e-300)
         difference = halves[:, 0] - halves.sum(axis=1) * share
-        first = np.clip(smooth * share + _shrunk(difference, variance), 0.0, smooth)
+        first = np.clip(smooth * share + _shrunk(difference, variance, BENDS), 0.0, smooth)
         smooth = _without_specks(np.stack([first, smooth - first], axis=1), variance).ravel()
     return smooth[start:end]
 
@@ -235,7 +237,7 @@ def smoothed_parts(tree: Tree, counts: np.ndarray, places: np.ndarray, shares: n
         return _smoothed_by_shares(found, shares, variance)
     rest = found - np.median(found) <= THRESHOLD * math.sqrt(variance)
     mean = float(found[rest].mean())
-    smooth = np.where(rest, mean + _shrunk(found - mean, variance), found)
+    smooth = np.where(rest, mean + _shrunk(found - mean, variance, THRESHOLD), found)
     smooth = np.maximum(smooth, 0.0)
     total = smooth.sum()
     wanted = max(float(found.sum()), 0.0)
