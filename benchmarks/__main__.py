@@ -22,6 +22,10 @@ NAMES = (
     "gem_speed",
     "best_mixture",
     "real_tables",
+    "many_values",
+    "edges",
+    "overhead",
+    "rules",
 )
 PACKAGES = ("numpy", "scipy", "opendp", "jax", "torch")
 RESULTS = Path(__file__).parent / "results"

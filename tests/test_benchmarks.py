@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks import __main__ as benchmarks
+from benchmarks import edges, many_values
 from measuring import data
 from measuring.data import pack, public_of, table_of, workload_of
 from measuring.machine import commit, machine, seconds, versions
@@ -102,3 +103,21 @@ def test_a_benchmark_is_printed_and_written(
     assert text in capsys.readouterr().out
     with pytest.raises(SystemExit):
         benchmarks.main(["solver"])
+
+
+@pytest.mark.slow
+def test_a_column_with_many_values_is_not_worse_than_independent_columns() -> None:
+    found = many_values.measured(20_000, 0)
+    private = found["independent, private"]
+    for name in ("a list", "with prefixes", "with public shares", "with both"):
+        assert all(error < base for error, base in zip(found[name], private, strict=True)), name
+    assert found["with prefixes"][1] < found["a list"][1]
+    assert found["with public shares"][1] < 0.8 * found["a list"][1]
+
+
+def test_oracle_bins_have_common_numbers_alone() -> None:
+    values = np.concatenate([np.zeros(900), np.arange(1, 101)])
+    found = edges.oracle(values, 5, True)
+    assert found[:2] == [0, 1]
+    assert len(found) == 6
+    assert np.histogram(values, found)[0][1:].max() <= 30

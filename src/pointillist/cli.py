@@ -390,9 +390,7 @@ def _show_release(release: Release, folder: Path) -> None:
     screen.print(release.statement, markup=False, style=None if about.privacy.private else "bold red")
     screen.print(f"method {about.method.name}, {release.workload.describe()}, grouped by {about.method.grouping}")
     if about.rules is not None:
-        screen.print(
-            f"rules: {about.rules.rejected:.2%} of the rows were drawn again, {about.rules.repaired:.2%} repaired"
-        )
+        screen.print(f"rules: {about.rules.describe()}", markup=False)
     wrote = f"wrote {folder}: {len(release.table):,} synthetic rows, model, transcript, ledger"
     screen.print(printable(wrote), markup=False)
 

@@ -495,7 +495,7 @@ def _asked(workload: str | Workload, given: Domain, refining: Refining | None, m
     asked = workload_of(workload, given, most_cells)
     fixed = {i for queries in asked.queries if not isinstance(queries, Marginal) for i in queries.scope}
     names = Shown(f"other queries of {[given.names[i] for i in sorted(fixed & set(refining.fine))][:3]}")
-    rule, hint = "must be of marginals where columns have no fixed bins", "give these columns edges in the schema"
+    rule, hint = "must be of marginals where columns have no fixed bins", "give these columns edges and merge = false"
     check(not fixed & set(refining.fine), "workload", names, rule, hint)
     return Workload.from_dict(asked.to_dict(), planned_for)
 

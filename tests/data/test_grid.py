@@ -207,14 +207,19 @@ def test_cells_of_log_grids_grow(step: float | None) -> None:
     assert 900 < grid.size <= 1024
     edges = grid._cells[0][1:-1]
     widths = np.diff(edges)
-    assert np.all(widths[1:] > 0.8 * widths[:-1] - 2)  # up to their rounding
+    assert np.all(widths[1:] > 0.25 * widths[:-1] - 2)  # up to their rounding
+    assert np.all(edges[20:] - edges[:-20] >= 20 * widths[0])
+    means = [part.mean() for part in np.array_split(widths, 20)]
+    assert np.all(np.diff(means) > -1)
+    assert {unit * 10**power for unit in range(1, 10) for power in range(1, 6)} <= set(edges.tolist()) or step == 0.01
     assert all(float(f"{edge:.6g}") == edge for edge in edges)
 
 
 @pytest.mark.parametrize("step", [None, 0.01, 1])
 def test_signed_log_grids_have_the_same_cells_on_both_sides(step: float | None) -> None:
     grid = Grid("x", (-100_000, 100_000), step=step, scale="signed-log", points=(0,))
-    codes = grid.encode(pa.array([-70_000, -300, -2, 0, 2, 300, 70_000])).astype(int)
+    inside = 1 if step else 1.00123  # not at the edge of a cell
+    codes = grid.encode(pa.array(np.array([-70_123, -307, -3, 0, 3, 307, 70_123]) * inside)).astype(int)
     assert np.array_equal(codes - codes[3], -(codes - codes[3])[::-1])
     assert codes[4] - codes[3] >= 2
     assert 850 < grid.size <= 1026

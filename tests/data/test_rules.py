@@ -13,12 +13,15 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pointillist import Categorical, InputError, Numeric, Release, Schema, Table, Temporal, prepare, synthesize
+from pointillist import (
+    Categorical, InputError, Numeric, Release, Schema, Table, Temporal, evaluate, prepare, synthesize,
+)  # fmt: skip
 from pointillist.attestation import verify
 from pointillist.data.conditions import cells_of
 from pointillist.data.obeying import Group
 from pointillist.data.rules import Rule
-from pointillist.release.drawing import drawn_rows
+from pointillist.release import drawing
+from pointillist.release.drawing import draw_rows, drawn_rows
 
 AGE = Numeric("age", (0, 10, 18, 65, 120), integer=True)
 MARITAL = Categorical("marital", ("never", "married", "widowed"))
@@ -349,6 +352,31 @@ def test_every_row_of_a_release_obeys_every_rule(tmp_path: Path, method: str, se
         assert set(schema.rules.violations(table).values()) == {0}  # type: ignore[attr-defined]
     report = verify(folder, replay=True)
     assert report.ok, [one for one in report.checks if one.status == "failed"]
+
+
+@pytest.mark.parametrize("most", [0, 10_000])
+def test_a_release_says_what_the_rules_did_to_its_rows(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "MOST_COMBINATIONS", most)
+    data, schema = people()
+    plain = Schema(schema.columns, ignore=schema.ignore)
+    release = synthesize(
+        data, schema=schema, epsilon=1.0, settings={"rows": 30, "t_max": 20}, method="one-shot", workload="marginals:2"
+    )
+    drawn = release.description.rules
+    assert drawn is not None
+    assert drawn.rejected > 0.05
+    assert (drawn.masked > 0) == (most > 0)
+    before = draw_rows(release.family, release.params, plain, len(release.table), release.description.seed)
+    far = {}
+    for n, column in enumerate(schema.columns):
+        counts = [np.bincount(one.codes[n], minlength=column.size) for one in (before, release.table)]
+        far[column.name] = float(np.abs(counts[0] - counts[1]).sum()) / 2 / len(before)
+    assert drawn.column == max(far, key=lambda name: far[name])
+    assert drawn.moved == pytest.approx(far[drawn.column])
+    found = evaluate(data, release)
+    assert found.drawn == drawn
+    assert found.to_dict()["drawn"]["moved"] == drawn.moved
+    assert f"{drawn.rejected:.2%} of the rows broke one at first" in str(found)
 
 
 def test_a_release_without_rules_says_nothing_about_them(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (
         spec_of(SEX | {"order": True}),
         "column 'sex' must only have the keys name, type, values, ordered, missing, other, dtype, "
-        "missing_values, missing_as, merge, prefixes, parents, got 'order'; "
+        "missing_values, missing_as, merge, prefixes, parents, shares, hierarchy, got 'order'; "
         "did you mean 'ordered'.",
     ),
     (
@@ -276,7 +276,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (
         spec_of(AGE | {"other": "x"}),
         "column 'age' must only have the keys name, type, edges, integer, decode, clip, missing, dtype, "
-        "missing_values, missing_as, got 'other'; did you mean 'integer'.",
+        "missing_values, missing_as, merge, got 'other'; did you mean 'integer'.",
     ),
 ]
 

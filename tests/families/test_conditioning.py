@@ -10,7 +10,7 @@ import pytest
 
 from pointillist.data.domain import Domain
 from pointillist.errors import InputError
-from pointillist.families.conditioning import Conditional, draw_given
+from pointillist.families.conditioning import Conditional, Joint, Masking, draw_given
 from pointillist.families.generator import Generator
 from pointillist.families.histogram import Histogram
 from pointillist.families.records import RecordList, Records
@@ -129,3 +129,56 @@ def test_rows_that_cannot_be_are_refused_in_one_sentence() -> None:
             draw_given(family, np.random.default_rng(0), params, 10, {0: only(3, 1), 1: only(4, 2)})
         assert str(refused.value).startswith("given must be a condition that the model gives a share of at least")
         assert str(refused.value).endswith("give more common values, or fewer of them.")
+
+
+# --- masked products
+
+
+MASK = np.array([[1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], bool)
+"""Which codes of a and b go together."""
+
+
+def masked_answers(model: SoftmaxRows, params: Any) -> np.ndarray:
+    """The mixture in which a and b follow the product of each row, restricted to the mask."""
+    probabilities = np.asarray(model.probabilities(params), np.float64)
+    a, b, c = probabilities[:, :3], probabilities[:, 3:7], probabilities[:, 7:]
+    both = a[:, :, None] * b[:, None, :] * MASK
+    both /= both.sum(axis=(1, 2), keepdims=True)
+    return np.asarray(np.einsum("rab,rc->abc", both, c).ravel() / len(probabilities))
+
+
+def test_masked_products_are_those_of_the_rows_of_the_mixture() -> None:
+    model = SoftmaxRows(DOMAIN, 5, 2.0)
+    family = Relaxed(model)
+    params = family.init(np.random.default_rng(3))
+    assert isinstance(family, Masking)
+    assert not isinstance(Histogram(DOMAIN), Masking)
+    first, codes = family.sample_masked(np.random.default_rng(0), params, ROWS, [Joint((0, 1), MASK)], None)
+    assert MASK[codes[0], codes[1]].all()
+    assert not MASK[first[0], first[1]].all()
+    assert np.array_equal(codes[2], first[2])
+    good = MASK[first[0], first[1]]
+    assert all(np.array_equal(a[good], b[good]) for a, b in zip(first, codes, strict=True))
+    found = np.bincount(np.ravel_multi_index(codes, DOMAIN.sizes), minlength=24) / ROWS
+    assert np.abs(found - masked_answers(model, params)).sum() / 2 < 0.01
+    plain = family.sample(np.random.default_rng(0), params, ROWS)
+    assert all(np.array_equal(a, b) for a, b in zip(plain, first, strict=True))
+
+
+def test_masked_products_keep_a_condition() -> None:
+    family = Relaxed(SoftmaxRows(DOMAIN, 5, 2.0))
+    params = family.init(np.random.default_rng(3))
+    allowed = {1: np.array([0.0, 0.0, 1.0, 1.0])}
+    _, codes = family.sample_masked(np.random.default_rng(0), params, 2000, [Joint((0, 1), MASK)], allowed)
+    assert MASK[codes[0], codes[1]].all()
+    assert set(codes[1]) == {2, 3}
+
+
+@pytest.mark.parametrize("mask", [np.zeros((3, 4), bool), np.eye(3, 4, 3, dtype=bool)])
+def test_rows_of_the_mixture_that_allow_next_to_nothing_are_left(mask: np.ndarray) -> None:
+    family = Relaxed(SoftmaxRows(DOMAIN, 2))
+    import jax.numpy as jnp
+
+    logits = jnp.zeros((2, 9)).at[:, 0].set(-50.0)  # a is never 0, and only 0 is allowed
+    first, codes = family.sample_masked(np.random.default_rng(0), {"logits": logits}, 100, [Joint((0, 1), mask)], None)
+    assert all(np.array_equal(a, b) for a, b in zip(first, codes, strict=True))

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pointillist import (
     Categorical,
     Grid,
     InputError,
+    Numeric,
     Product,
     Relation,
     Release,
@@ -136,13 +138,92 @@ def test_point_masses_get_groups_of_their_own() -> None:
 def test_rare_values_share_a_group_by_the_hierarchy() -> None:
     counts = np.array([500.0, 3.0, 4.0, 60.0, 55.0, 2.0, 1.0])
     region = np.array([0, 0, 0, 1, 1, 1, 2])
-    flat = merged_parts(counts, 4, 50.0)
+    flat = merged_parts(counts, 4, 10.0)
     assert len(set(flat)) == 4
     assert len(set(flat[[1, 2, 5, 6]])) == 1
-    tree = merged_parts(np.array([500.0, 30.0, 40.0, 10.0, 20.0, 30.0, 1.0]), 6, 50.0, [region])
+    tree = merged_parts(np.array([500.0, 30.0, 40.0, 10.0, 20.0, 30.0, 51.0]), 6, 50.0, [region])
     assert tree[1] == tree[2] != tree[0]
     assert tree[3] == tree[4] == tree[5] != tree[1]
     assert tree[6] not in tree[:6]
+
+
+def test_groups_of_a_list_have_enough_rows_and_the_largest_parts_come_first() -> None:
+    rng = np.random.default_rng(0)
+    counts = 1000 / np.arange(1, 401)
+    region = rng.integers(0, 10, 400)
+    for levels in ([], [region], [region // 5, region]):
+        groups = merged_parts(counts, 12, 30.0, levels)
+        masses = np.bincount(groups, counts)
+        assert len(masses) <= 12
+        assert masses.min() >= 30.0
+    assert all(len(set(region[groups == one])) < 10 for one in range(groups.max() + 1))
+    assert len(set(merged_parts(counts, 12, 1e9))) == 1
+
+
+def test_public_shares_say_what_the_noise_hides() -> None:
+    rng = np.random.default_rng(4)
+    shares = 1 / np.arange(1, 1001)
+    true = 10_000 * shares / shares.sum()
+    true[900] = 2000.0  # what the public shares do not know
+    tree = Tree((np.arange(1000),), (30.0,), 0.0)
+    raw = tree.estimate([true + rng.normal(0, 30, 1000)], true.sum())
+    places = np.arange(1000)
+    smooth, plain = smoothed_parts(tree, raw, places, shares), smoothed_parts(tree, raw, places)
+    assert (smooth >= 0).all()
+    assert smooth.sum() == pytest.approx(true.sum(), rel=1e-3)
+    assert smooth[900] == pytest.approx(2000, rel=0.1)
+    assert np.abs(smooth - true).sum() < 0.3 * np.abs(plain - true).sum()
+    none = smoothed_parts(tree, np.full(1000, -1.0), places, shares)
+    assert none.sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "fine"),
+    [
+        (Numeric("x", tuple(range(34))), True),
+        (Numeric("x", tuple(range(33))), False),
+        (Numeric("x", tuple(range(100)), merge=False), False),
+        (Numeric("x", (0, 1, 2), merge=True), True),
+        (Categorical("x", tuple(range(33)), ordered=True), True),
+        (Categorical("x", tuple(range(32)), ordered=True), False),
+        (Categorical("x", tuple(range(128))), False),
+        (Categorical("x", tuple(range(129))), True),
+        (Categorical("x", tuple(range(129)), merge=False), False),
+    ],
+)
+def test_which_columns_are_fine(column: Any, fine: bool) -> None:
+    assert column.fine is fine
+    assert column.from_dict(column.to_dict()) == column
+
+
+def test_many_bins_are_merged_and_decoded_within_their_edges() -> None:
+    rng = np.random.default_rng(0)
+    schema = Schema((Numeric("x", tuple(range(0, 505, 5)), integer=True, missing=True), Categorical("y", ("a", "b"))))
+    x = rng.normal(200, 60, 3000).clip(0, 500).round()
+    x[:100] = np.nan
+    table = Table.encode(pd.DataFrame({"x": x, "y": rng.choice(["a", "b"], 3000)}), schema)
+    release = synth(table, epsilon=2.0, **SMALL)  # type: ignore[arg-type]
+    column = release.schema.columns[0]
+    assert isinstance(column, Merged)
+    assert column.size <= 17
+    made = release.table.to_pandas(0)["x"]
+    assert made.min() >= 0
+    assert made.max() <= 500
+    assert abs(made.mean() - np.nanmean(x)) < 20
+    assert 0.01 < made.isna().mean() < 0.1
+
+
+def test_lists_get_more_of_the_budget_and_their_values_most_of_it() -> None:
+    names = tuple(f"{n:03}" for n in range(200))
+    columns = (Categorical("a", names, prefixes=(1, 2)), Grid("g", (0, 4096)), Categorical("b", ("x", "y")))
+    stage, facts = Refining(Schema(columns)), Facts(1000, 0.5)
+    asked = stage.asked(facts)
+    assert stage.share == pytest.approx(0.1)
+    assert sum(one.rho for one in asked) == pytest.approx(0.05)
+    by_column = [sum(one.rho for one in asked if one.queries.scope == (place,)) for place in (0, 1)]
+    assert by_column == pytest.approx([0.04, 0.01])
+    first = [one.rho for one in asked if one.queries.scope == (0,)]
+    assert first == pytest.approx([0.004, 0.004, 0.032])
 
 
 # --- the queries of the stage

@@ -163,6 +163,13 @@ class Group:
         workable: np.ndarray = good[places]
         return workable
 
+    @cached_property
+    def mask(self) -> np.ndarray:
+        """Which of all combinations are workable: one axis per column."""
+        sizes = tuple(column.size for column in self.columns)
+        every = np.indices(sizes).reshape(len(sizes), -1)
+        return self.workable(list(every)).reshape(sizes)
+
     def distinct(self, codes: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The different combinations, which of them each row has, and how often each occurs.
 

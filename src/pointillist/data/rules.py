@@ -21,7 +21,6 @@ not list determines nothing.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -46,8 +45,9 @@ from pointillist.data.conditions import (
     parse,
     texts_of,
 )
+from pointillist.data.mappings import read_csv
 from pointillist.data.messages import fragment
-from pointillist.errors import InputError, Shown
+from pointillist.errors import Shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -292,21 +292,13 @@ def _read_mapping(path: Path, pair: Any) -> dict[str, str]:
     good = isinstance(pair, dict) and len(pair) == 1
     check(good, "rule: determines", fragment(pair), "must be one pair of columns", 'write { city = "region" }')
     ((first, second),) = pair.items()
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            names: Iterable[str] = reader.fieldnames or ()
-            rule = f"must have the columns {first!r} and {second!r} (it is the file of a mapping)"
-            check({first, second} <= set(names), "rule: mapping", str(path), rule, "name them in the first line")
-            pairs = [(row[first], row[second]) for row in reader]
-    except (OSError, ValueError, csv.Error) as error:
-        if isinstance(error, InputError):
-            raise
-        rule = f"must be a readable CSV file ({type(error).__name__})"
-        raise InputError("rule: mapping", str(path), rule, "check the path, from the folder of the schema") from None
+    names, rows = read_csv("rule: mapping", path)
+    rule = f"must have the columns {first!r} and {second!r} (it is the file of a mapping)"
+    check({first, second} <= set(names), "rule: mapping", str(path), rule, "name them in the first line")
     mapping: dict[str, str] = {}
-    for key, value in pairs:
-        same = key is not None and value is not None and mapping.setdefault(key, value) == value
+    for row in rows:
+        key, value = row[names.index(first)], row[names.index(second)]
+        same = mapping.setdefault(key, value) == value
         rule = "must have one value for each that determines it"
         check(same, "rule: mapping", Shown(f"two for {fragment(key)}"), rule, "correct the file")
     return mapping

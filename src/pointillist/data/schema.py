@@ -62,6 +62,7 @@ from pointillist.data.columns import (
 from pointillist.data.columns.base import check_flag, check_keys, check_text
 from pointillist.data.domain import Domain
 from pointillist.data.files import EVERYONE, path_of, private_mode, write_text
+from pointillist.data.mappings import with_hierarchies
 from pointillist.data.messages import fragment, reason
 from pointillist.data.obeying import Group, groups_of
 from pointillist.data.rules import Rule, Rules, with_mappings
@@ -340,6 +341,8 @@ def read_spec(path: str | Path) -> Any:
     except (ValueError, OSError, RecursionError, MemoryError) as error:
         rule = f"must be valid TOML ({_problem(error)})"
         raise InputError("schema", str(path), rule, "correct the file") from None
+    if "column" in spec:
+        spec["column"] = with_hierarchies(spec["column"], path.parent)
     if "rule" in spec:
         spec["rule"] = with_mappings(spec["rule"], path.parent)
     return spec

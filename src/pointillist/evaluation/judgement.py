@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from pointillist.evaluation.accuracy import Errors
@@ -15,6 +15,7 @@ from pointillist.evaluation.marginals import WorstMarginal
 from pointillist.evaluation.pairs import PairReport
 from pointillist.evaluation.sections import Section
 from pointillist.evaluation.values import show_number
+from pointillist.release import Drawn
 
 __all__ = ["NOTICE", "Comparison", "Evaluation", "Violations"]
 
@@ -74,6 +75,7 @@ class Evaluation:
         worst: the marginals with the largest errors.
         rules: how many rows break each rule of the schema.
         learning: how models do that are trained on synthetic and tested on real rows; None without a target.
+        drawn: what the rules did to the rows when they were drawn; None without a release or rules.
     """
 
     workload: str
@@ -84,6 +86,7 @@ class Evaluation:
     worst: tuple[WorstMarginal, ...]
     rules: tuple[Violations, ...]
     learning: Learning | None
+    drawn: Drawn | None = None
 
     @property
     def n(self) -> int:
@@ -129,6 +132,7 @@ class Evaluation:
             "worst_marginals": [one.to_dict() for one in self.worst],
             "rules": [one.to_dict() for one in self.rules],
         }
+        out |= {} if self.drawn is None else {"drawn": asdict(self.drawn)}
         return out if self.learning is None else out | {"target": self.learning.to_dict()}
 
     def sections(self) -> list[Section]:
@@ -142,7 +146,7 @@ class Evaluation:
             _correlations([one for one in self.pairs if not math.isnan(one.correlation_error)]),
             _contingency(self.pairs),
             _worst(self.worst),
-            _rules(self.rules),
+            _rules(self.rules, self.drawn),
             *([] if self.learning is None else [_learning(self.learning)]),
         ]
         return [one for one in every if one.rows]
@@ -284,9 +288,10 @@ def _worst(marginals: tuple[WorstMarginal, ...]) -> Section:
     return Section("Worst marginals of the workload", ("marginal", "tvd", "worst cell", "real", "synthetic"), rows)
 
 
-def _rules(rules: tuple[Violations, ...]) -> Section:
+def _rules(rules: tuple[Violations, ...], drawn: Drawn | None) -> Section:
     rows = tuple((one.rule, f"{one.real:,}", f"{one.synthetic:,}") for one in rules)
-    return Section("Rows that break a rule", ("rule", "real", "synthetic"), rows)
+    note = "" if drawn is None else f"When the rows were drawn, {drawn.describe()}."
+    return Section("Rows that break a rule", ("rule", "real", "synthetic"), rows, note)
 
 
 def _learning(found: Learning) -> Section:

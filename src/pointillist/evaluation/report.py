@@ -101,6 +101,7 @@ def evaluate(
         worst_marginals(queries, table.schema, truth, answers),
         _violations(table.schema, *typed),
         None if target is None else train_and_test(values, target),
+        None if release is None else release.description.rules,
     )
 
 

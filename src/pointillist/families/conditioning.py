@@ -10,7 +10,8 @@ Nothing is spent: the model is already private.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,7 +20,7 @@ from pointillist.checks import check
 from pointillist.errors import Shown
 from pointillist.framework import Family
 
-__all__ = ["LEAST", "Allowed", "Conditional", "draw_given", "kept_shares", "require_possible"]
+__all__ = ["LEAST", "Allowed", "Conditional", "Joint", "Masking", "draw_given", "kept_shares", "require_possible"]
 
 Allowed = Mapping[int, np.ndarray]
 """For some attributes, by position: the probability with which each of their codes is kept, 0 to 1."""
@@ -40,6 +41,31 @@ class Conditional(Protocol):
         self, rng: np.random.Generator, params: Any, rows: int, allowed: Allowed
     ) -> tuple[np.ndarray, ...]:
         """Rows drawn from D and kept with the probabilities of the condition: one array of codes per attribute."""
+        ...
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Some attributes, and which of their codes go together.
+
+    Attributes:
+        positions: the attributes.
+        mask: whether each combination of their codes is allowed: one axis per attribute.
+    """
+
+    positions: tuple[int, ...]
+    mask: np.ndarray
+
+
+@runtime_checkable
+class Masking(Protocol):
+    """A family of mixtures that draws attributes together within a row of the mixture."""
+
+    def sample_masked(
+        self, rng: np.random.Generator, params: Any, rows: int, joints: Sequence[Joint], allowed: Allowed | None
+    ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        """Rows drawn from D, on a condition or on none, and the same rows with the attributes of each joint drawn
+        again, from the same row of the mixture, where their combination is not allowed."""
         ...
 
 

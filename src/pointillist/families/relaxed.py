@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from pointillist.data.domain import Domain
-from pointillist.families.conditioning import Allowed, require_possible
+from pointillist.families.conditioning import Allowed, Joint, require_possible
 from pointillist.families.sampling import stratified
 from pointillist.memory import compiled
 from pointillist.queries.base import Queries
@@ -32,6 +32,9 @@ Params = dict[str, Any]
 
 NOISE = "z"
 CHUNK = 1 << 16  # rows drawn at a time
+
+LEAST_MASKED = 1e-3
+"""A row of the mixture that gives a smaller share to the allowed combinations says nothing about them."""
 
 COMPILER_OPTIONS: dict[str, dict[str, Any]] = {"gpu": {"xla_gpu_enable_triton_gemm": False}}
 """By backend. On a GPU, trying out Triton kernels took most of the compilation (see gem_speed_h200.md)."""
@@ -123,14 +126,62 @@ class Relaxed:
         values come one from each of equal slices of its distribution, in an order that is random and independent of
         the other attributes': so every row gives each value as often as expected, up to one at either end."""
         probabilities = self._probabilities(params)
-        chosen = (np.arange(rows) * len(probabilities) // rows + rng.integers(len(probabilities))) % len(probabilities)
-        return self._draw(rng, probabilities, chosen)
+        return self._draw(rng, probabilities, _evenly(rng, len(probabilities), rows))[0]
 
     def sample_given(
         self, rng: np.random.Generator, params: Params, rows: int, allowed: Allowed
     ) -> tuple[np.ndarray, ...]:
         """Given the condition, the mixture is one of the same rows again: each row restricted to the allowed values,
         and weighted by the probability that it gave them."""
+        return self._draw(rng, *self._given(rng, params, rows, allowed))[0]
+
+    def sample_masked(
+        self, rng: np.random.Generator, params: Params, rows: int, joints: Sequence[Joint], allowed: Allowed | None
+    ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        """Within a row of the mixture attributes are independent, so that the distribution of a combination given that
+        it is allowed is the product of theirs, restricted to what is allowed. The weights of the rows stay as they are,
+        and with them the other attributes. Rows that give almost all of their weight to what is not allowed are left
+        as they are."""
+        if allowed:
+            probabilities, chosen = self._given(rng, params, rows, allowed)
+        else:
+            probabilities = self._probabilities(params)
+            chosen = _evenly(rng, len(probabilities), rows)
+        first, row = self._draw(rng, probabilities, chosen)
+        codes = list(first)
+        for joint in joints:
+            bad = np.flatnonzero(~joint.mask[tuple(first[n] for n in joint.positions)])
+            found, kept = self._together(rng, probabilities, row[bad], joint)
+            for n, new in zip(joint.positions, found.T, strict=True):
+                codes[n] = codes[n].copy()
+                codes[n][bad[kept]] = new[kept]
+        return first, tuple(codes)
+
+    def _together(
+        self, rng: np.random.Generator, probabilities: np.ndarray, rows: np.ndarray, joint: Joint
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """For each row of the mixture that is named an allowed combination, and whether the row gives them enough."""
+        options = np.argwhere(joint.mask)
+        starts = np.cumsum([0, *self.domain.sizes])
+        found, kept = np.zeros((len(rows), len(joint.positions)), np.int64), np.zeros(len(rows), bool)
+        if not len(options):
+            return found, kept
+        order = np.argsort(rows, kind="stable")
+        for places in np.split(order, np.flatnonzero(np.diff(rows[order])) + 1) if len(rows) else ():
+            weights, whole = np.ones(len(options)), 1.0
+            for axis, n in enumerate(joint.positions):
+                block = probabilities[rows[places[0]], starts[n] : starts[n + 1]]
+                weights, whole = weights * block[options[:, axis]], whole * float(block.sum())
+            cumulative = np.cumsum(weights)
+            if cumulative[-1] >= LEAST_MASKED * whole:
+                drawn = np.searchsorted(cumulative, rng.random(len(places)) * cumulative[-1], side="right")
+                found[places], kept[places] = options[np.minimum(drawn, len(options) - 1)], True
+        return found, kept
+
+    def _given(
+        self, rng: np.random.Generator, params: Params, rows: int, allowed: Allowed
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of the mixture restricted to a condition, and which of them are drawn from."""
         probabilities = self._probabilities(params)
         weights = np.ones(len(probabilities))
         starts = np.cumsum([0, *self.domain.sizes])
@@ -140,7 +191,7 @@ class Relaxed:
             block *= shares
             weights *= block.sum(axis=1) / total
         require_possible(float(weights.mean()))
-        return self._draw(rng, probabilities, stratified(rng, weights, rows))
+        return probabilities, stratified(rng, weights, rows)
 
     def _probabilities(self, params: Params) -> np.ndarray:
         """The rows of the mixture, B x d': no value has probability 0."""
@@ -150,8 +201,10 @@ class Relaxed:
             probabilities = np.asarray(self.model.probabilities(params), dtype=np.float64)
         return np.clip(probabilities, 0, None) + 1e-12
 
-    def _draw(self, rng: np.random.Generator, probabilities: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, ...]:
-        """One record for each chosen row of the mixture, in random order."""
+    def _draw(
+        self, rng: np.random.Generator, probabilities: np.ndarray, chosen: np.ndarray
+    ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+        """One record for each chosen row of the mixture, in random order, and the row of each record."""
         rows = len(chosen)
         chosen.sort()
         first = np.searchsorted(chosen, chosen)  # where the draws from the same row begin
@@ -171,7 +224,7 @@ class Relaxed:
             last = size - 1 - np.argmax(probabilities[:, start : start + size][:, ::-1] > 0, axis=1)
             codes.append(np.minimum(np.concatenate(drawn), last[chosen])[order])
             start += size
-        return tuple(codes)
+        return tuple(codes), chosen[order]
 
     def mix(self, first: Params, second: Params, weight: float) -> Params:
         """The average of the trained parameters (not of the distributions); the noise is the second one's."""
@@ -188,6 +241,11 @@ class Relaxed:
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "model": self.model.to_dict()}
+
+
+def _evenly(rng: np.random.Generator, size: int, rows: int) -> np.ndarray:
+    """Rows of a mixture, each as often as the others, up to one."""
+    return np.asarray((np.arange(rows) * size // rows + rng.integers(size)) % size)
 
 
 def compiler_options(tuned: bool = True) -> dict[str, Any] | None:

@@ -119,8 +119,9 @@ def merged_line(
 def merged_parts(counts: np.ndarray, most: int, least: float, levels: Sequence[np.ndarray] = ()) -> np.ndarray:
     """The group of each code of a column without an order.
 
-    The codes with the largest counts, each of at least ``least``, keep a group of their own. The others share the
-    group of the finest level of the hierarchy in which they have ``least`` rows together, or one for all of the rest.
+    At first all codes share a group. Then the largest code, or group of a level of the hierarchy, gets a group of its
+    own, again and again, as long as it and what is left of the group that it is taken from have at least ``least``
+    rows. So what is left in the end is what no finer part of the hierarchy has enough rows for.
 
     Args:
         counts: smoothed counts of the codes.
@@ -128,18 +129,24 @@ def merged_parts(counts: np.ndarray, most: int, least: float, levels: Sequence[n
         least: the smallest count of a group.
         levels: the hierarchy of the codes, the coarsest first.
     """
-    groups = np.full(len(counts), -1)
-    alone = np.flatnonzero(counts >= least)
-    alone = alone[np.argsort(-counts[alone], kind="stable")][: max(1, most // 2 if levels else most - 1)]
-    groups[np.sort(alone)] = np.arange(len(alone))
-    used = len(alone)
-    for level in reversed(levels):
-        left = groups < 0
-        masses = np.bincount(level[left], counts[left], int(level.max()) + 1)
-        large = np.flatnonzero(masses >= least)
-        large = large[np.argsort(-masses[large], kind="stable")][: max(0, most - 1 - used)]
-        for group in large:
-            groups[left & (level == group)] = used
-            used += 1
-    groups[groups < 0] = used
+    groups = np.zeros(len(counts), np.intp)
+    for new in range(1, most):
+        masses, found = np.bincount(groups, counts, new), (0.0, groups < 0)
+        for level in (*levels, np.arange(len(counts))):
+            found = max(found, _largest(counts, groups, masses, level, least), key=lambda one: one[0])
+        if found[0] <= 0:
+            break
+        groups[found[1]] = new
     return np.unique(groups, return_inverse=True)[1]
+
+
+def _largest(
+    counts: np.ndarray, groups: np.ndarray, masses: np.ndarray, level: np.ndarray, least: float
+) -> tuple[float, np.ndarray]:
+    """The largest part that a level cuts off a group so that part and rest have enough rows: its count, its codes."""
+    parts, inverse = np.unique(groups * (int(level.max()) + 1) + level, return_inverse=True)
+    sizes = np.bincount(inverse, counts)
+    whole = masses[parts // (int(level.max()) + 1)]
+    fits = (sizes >= least) & (whole - sizes >= least)
+    best = int(np.argmax(np.where(fits, sizes, 0.0)))
+    return float(sizes[best]) if fits[best] else 0.0, inverse == best

@@ -14,13 +14,13 @@ from functools import cached_property
 
 import numpy as np
 
-from pointillist.data.columns import Column, Merged
+from pointillist.data.columns import Categorical, Column, Merged
 from pointillist.data.messages import fragment
 from pointillist.data.schema import Schema
 from pointillist.errors import Shown
 from pointillist.privacy.curator import Ask
 from pointillist.privacy.facts import Facts, Outline
-from pointillist.privacy.ledger import minus, split
+from pointillist.privacy.ledger import minus
 from pointillist.queries.base import Queries
 from pointillist.queries.groups import Groups
 from pointillist.queries.marginal import Marginal
@@ -31,10 +31,16 @@ from pointillist.refining.trees import Tree, even_levels, smoothed_line, smoothe
 __all__ = ["Refining", "most_groups"]
 
 SHARE = 0.02
-"""The share of rho that each fine column gets ..."""
+"""The share of rho that each ordered fine column gets."""
+
+LIST_SHARE = 0.08
+"""The share of rho that each list gets: nothing is known about a value from its neighbours."""
 
 MOST_SHARE = 0.1
-"""... and that all of them get together, at most."""
+"""What all of them get together, at most."""
+
+OF_LEVELS = 0.2
+"""Of what a list gets, the share for all levels of its hierarchy. Their counts are large, and those of values small."""
 
 MOST_RUNS = 16
 """The largest number of groups of an ordered column. More were worse on tables with strongly tied columns: a model
@@ -65,7 +71,12 @@ class Refining:
     @property
     def share(self) -> float:
         """The share of rho that the stage costs."""
-        return min(MOST_SHARE, SHARE * len(self.fine))
+        return min(MOST_SHARE, sum(self._wishes))
+
+    @property
+    def _wishes(self) -> tuple[float, ...]:
+        """The share of rho that each fine column would get by itself."""
+        return tuple(SHARE if self.schema.columns[place].ordered else LIST_SHARE for place in self.fine)
 
     def queries(self, place: int) -> tuple[Queries, ...]:
         """What is asked of one column: the levels of its hierarchy, the coarsest first, then its codes.
@@ -84,11 +95,13 @@ class Refining:
         Args:
             facts: what is known before; ``rho`` is what the stage and the run may spend together.
         """
-        rho = split(facts.rho * self.share, len(self.fine))
         found = []
-        for place in self.fine:
+        for place, wish in zip(self.fine, self._wishes, strict=True):
             queries = self.queries(place)
-            found += [Ask(one, split(rho, len(queries))) for one in queries]
+            rho = facts.rho * (self.share * wish / sum(self._wishes))
+            codes = _of_codes(self.schema.columns[place], len(queries))
+            shares = [(1 - codes) / max(1, len(queries) - 1)] * (len(queries) - 1) + [codes]
+            found += [Ask(one, rho * part) for one, part in zip(queries, shares, strict=True)]
         return found
 
     def after(self, facts: Facts) -> Facts:
@@ -157,6 +170,17 @@ def most_groups(column: Column) -> int:
     return MOST_RUNS if column.ordered else MOST_PARTS
 
 
+def _of_codes(column: Column, levels: int) -> float:
+    """What the codes get of the rho of their column, if as many levels are measured, the codes among them."""
+    return 1.0 if levels == 1 else 1 / levels if column.ordered else 1 - OF_LEVELS
+
+
+def _public_shares(column: Column) -> np.ndarray | None:
+    """The public shares of the values of a list, if there are any."""
+    given = column.shares if isinstance(column, Categorical) else ()
+    return np.array(given, np.float64) if given else None
+
+
 def _levels(column: Column) -> tuple[np.ndarray, ...]:
     """The levels that are measured: those of the column, or equal runs of ordered codes."""
     own = tuple(np.unique(level, return_inverse=True)[1] for level in column.levels())
@@ -179,12 +203,14 @@ def merge(column: Column, tree: Tree, counts: np.ndarray) -> Merged:
     groups = np.zeros(column.size, np.intp)
     if not len(rest):
         smooth = np.zeros(0)
-    elif column.ordered:
-        smooth = smoothed_line(tree, counts, rest)
-        groups[rest] = merged_line(smooth, most, least, levels, _values(column, rest))[0]
     else:
-        smooth = smoothed_parts(tree, counts, rest)
-        groups[rest] = merged_parts(smooth, most, least, levels)
+        shares = _public_shares(column)
+        on_line = column.ordered and shares is None
+        smooth = smoothed_line(tree, counts, rest) if on_line else smoothed_parts(tree, counts, rest, shares)
+        if column.ordered:
+            groups[rest] = merged_line(smooth, most, least, levels, _values(column, rest))[0]
+        else:
+            groups[rest] = merged_parts(smooth, most, least, levels)
     groups[own] = groups[rest].max(initial=-1) + 1 + np.arange(len(own))
     weights = np.ones(column.size)
     weights[rest] = smooth

@@ -8,7 +8,7 @@ variance of every linear function of the result, which follows from the noise al
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,17 +23,29 @@ LEAST_GROUPS = 8
 """A level with fewer groups is not measured."""
 
 THRESHOLD = 2.5
-"""Differences of fewer standard deviations of their noise are taken for noise."""
+"""Differences between values of a list of fewer standard deviations of their noise are taken for noise."""
 
+BENDS = 2.0
+"""So are differences from a smooth curve on a line."""
 
-SPECK = 1.5
+SPECK = 2.5
 """A tiny half with fewer standard deviations of its noise is taken for noise."""
 
-TINY = 0.05
+TINY = 0.1
 """A half with less than this many times the count of the other one may be noise and nothing else."""
 
 STEEPEST = 4.0
 """The density of one half of a part is not assumed to be more than this many times that of the other."""
+
+
+SHIFTS = 16
+"""How many lines are smoothed, each with another beginning ..."""
+
+MOST_SMOOTHED = 1 << 20
+"""... but not more than this many codes in all, and at least two lines."""
+
+ROUNDS = 10
+"""How often counts are compared with public shares, less what stood out before."""
 
 
 def even_levels(size: int) -> tuple[np.ndarray, ...]:
@@ -109,7 +121,7 @@ class Tree:
         return float(weights @ self.estimate([*zeros, weights * self.sigmas[-1] ** 2], 0.0))
 
 
-def _shrunk(difference: np.ndarray, variance: float, deviations: float = THRESHOLD) -> np.ndarray:
+def _shrunk(difference: np.ndarray, variance: float, deviations: float) -> np.ndarray:
     """Differences, less what noise of this variance explains (the non-negative garrote)."""
     noise, square = deviations**2 * variance, difference**2
     kept = np.divide(square - noise, square, out=np.zeros_like(square), where=square > noise)
@@ -119,8 +131,9 @@ def _shrunk(difference: np.ndarray, variance: float, deviations: float = THRESHO
 def smoothed_line(tree: Tree, counts: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Estimated counts of codes on a line without the noise that hides their shape: none of them negative.
 
-    The line is halved again and again. How the count of a part is distributed over its halves is taken from the
-    estimate as far as that differs from a smooth curve through the neighbouring parts by more than the noise explains.
+    The line is halved again and again (:func:`_halved`). Where the halves begin is arbitrary, so that several lines are
+    made, each with another beginning, and the median of their cumulative counts is taken at every code: of all lines it
+    is nearest to them in the Wasserstein distance, summed over them.
 
     Args:
         tree: the tree behind the estimate.
@@ -128,21 +141,42 @@ def smoothed_line(tree: Tree, counts: np.ndarray, places: np.ndarray) -> np.ndar
         places: the codes on the line, in order.
     """
     width = 1 << max(0, (len(places) - 1).bit_length())
-    sums, sizes = [np.zeros(width)], [(np.arange(width) < len(places)).astype(np.float64)]
-    sums[0][: len(places)] = counts[places]
+    widths = [1 << k for k in range(1, (2 * width).bit_length())]
+    variances = {part: _halving_variance(tree, len(counts), places, part) for part in widths}
+    shifts = max(2, min(SHIFTS, MOST_SMOOTHED // width))
+    starts = sorted({width * n // shifts for n in range(shifts)})
+    lines = [np.cumsum(_halved(counts[places], variances, start)) for start in starts]
+    return np.asarray(np.maximum(np.diff(np.median(lines, axis=0), prepend=0.0), 0.0))
+
+
+def _halved(counts: np.ndarray, variances: Mapping[int, float], start: int) -> np.ndarray:
+    """The counts of a line, smoothed by halving it again and again.
+
+    How the count of a part is distributed over its halves is taken from the estimate as far as that differs from a
+    smooth curve through the neighbouring parts by more than the noise explains.
+
+    Args:
+        counts: the estimate, in the order of the line.
+        variances: the variance of half the difference between the halves of a part, by the codes in the part.
+        start: where the line begins in a longer one, whose number of codes is a power of two.
+    """
+    end = start + len(counts)
+    width = 1 << max(0, (end - 1).bit_length())
+    sums, sizes = [np.zeros(width)], [np.zeros(width)]
+    sums[0][start:end], sizes[0][start:end] = counts, 1.0
     while len(sums[0]) > 1:
         sums.insert(0, sums[0].reshape(-1, 2).sum(axis=1))
         sizes.insert(0, sizes[0].reshape(-1, 2).sum(axis=1))
     smooth = np.maximum(sums[0], 0.0)
     for level in range(1, len(sums)):
-        half, halves = sizes[level].reshape(-1, 2), sums[level].reshape(-1, 2)
-        variance = _halving_variance(tree, len(counts), places, width // len(smooth))
-        odds = _falling(smooth / np.maximum(half.sum(axis=1), 1.0), math.sqrt(variance) / (width // len(smooth)))
+        half, halves, part = sizes[level].reshape(-1, 2), sums[level].reshape(-1, 2), width // len(smooth)
+        variance = variances[part]
+        odds = _falling(smooth / np.maximum(half.sum(axis=1), 1.0), math.sqrt(variance) / part)
         share = half[:, 0] * odds / np.maximum(half[:, 0] * odds + half[:, 1], 1e-300)
         difference = halves[:, 0] - halves.sum(axis=1) * share
-        first = np.clip(smooth * share + _shrunk(difference, variance), 0.0, smooth)
+        first = np.clip(smooth * share + _shrunk(difference, variance, BENDS), 0.0, smooth)
         smooth = _without_specks(np.stack([first, smooth - first], axis=1), variance).ravel()
-    return smooth[: len(places)]
+    return smooth[start:end]
 
 
 def _without_specks(halves: np.ndarray, variance: float) -> np.ndarray:
@@ -184,22 +218,53 @@ def _halving_variance(tree: Tree, codes: int, places: np.ndarray, width: int) ->
     return tree.variance(weights)
 
 
-def smoothed_parts(tree: Tree, counts: np.ndarray, places: np.ndarray) -> np.ndarray:
+def smoothed_parts(tree: Tree, counts: np.ndarray, places: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
     """Estimated counts of codes without an order: none of them negative, and equal where noise explains all.
+
+    With public shares, the counts are in proportion to these where noise explains the difference.
 
     Args:
         tree: the tree behind the estimate.
         counts: the estimate, for all codes.
         places: the codes.
+        shares: public shares of these codes, not all of them 0.
     """
     found = counts[places]
     weights = np.zeros(len(counts))
     weights[places[len(places) // 2]] = 1.0
     variance = tree.variance(weights)
+    if shares is not None:
+        return _smoothed_by_shares(found, shares, variance)
     rest = found - np.median(found) <= THRESHOLD * math.sqrt(variance)
     mean = float(found[rest].mean())
-    smooth = np.where(rest, mean + _shrunk(found - mean, variance), found)
+    smooth = np.where(rest, mean + _shrunk(found - mean, variance, THRESHOLD), found)
     smooth = np.maximum(smooth, 0.0)
     total = smooth.sum()
     wanted = max(float(found.sum()), 0.0)
     return smooth * (wanted / total) if total > 0 else np.full(len(places), wanted / len(places))
+
+
+def _smoothed_by_shares(counts: np.ndarray, shares: np.ndarray, variance: float) -> np.ndarray:
+    """Counts in proportion to public shares, except for those that differ by more than noise explains.
+
+    The largest of m standard normal deviations is about sqrt(2 ln m), so that smaller ones are taken for noise. What
+    stands out above its public share is taken away from the rest before the rest is compared.
+
+    Args:
+        counts: estimated counts.
+        shares: public shares.
+        variance: the variance of a count.
+    """
+    deviations = max(THRESHOLD, math.sqrt(2 * math.log(len(counts))))
+    total, above = max(float(counts.sum()), 0.0), np.zeros(len(counts), bool)
+    for _ in range(ROUNDS):
+        known = float(shares[~above].sum())
+        left = max(total - float(counts[above].sum()), 0.0)
+        expected = shares * (left / known if known > 0 else 0.0)
+        more = above | (counts - expected > deviations * math.sqrt(variance))
+        if np.array_equal(more, above):
+            break
+        above = more
+    smooth = np.maximum(expected + _shrunk(counts - expected, variance, deviations), 0.0)
+    scale = float(smooth.sum())
+    return smooth * (total / scale) if scale > 0 else shares * (total / float(shares.sum()))

@@ -1,14 +1,17 @@
 """Rows from a model that obey the rules of the schema: drawn again where they do not, and repaired in the end.
 
-Drawing again until a row is allowed draws from the model *given* the rules. A row that is still not allowed after some
-tries is changed in as few columns as possible. All of this is post-processing, so that the shares of such rows can be
-published.
+Where the model is a mixture of product distributions and the columns of rules have few combinations, these columns are
+drawn again together, from the product of the same row of the mixture restricted to what is allowed: the other columns
+stay as they are. Otherwise whole rows are drawn again until they are allowed, which draws from the model *given* the
+rules. A row that is still not allowed after some tries is changed in as few columns as possible. All of this is
+post-processing, so that what it did to the rows can be published.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,10 +22,13 @@ from pointillist.data.obeying import Group
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table
 from pointillist.errors import Shown
-from pointillist.families.conditioning import Allowed, draw_given
+from pointillist.families.conditioning import Allowed, Joint, Masking, draw_given
 from pointillist.framework import Family
 
 __all__ = ["Drawn", "draw_rows", "drawn_rows"]
+
+MOST_COMBINATIONS = 10_000
+"""Rules whose columns have more combinations are obeyed by drawing whole rows again."""
 
 TRIES = 20
 """How often rows are drawn again."""
@@ -44,10 +50,24 @@ class Drawn:
     Attributes:
         rejected: the share of the rows that were drawn first and broke a rule.
         repaired: the share of the rows that were changed, because none of the tries gave an allowed one.
+        masked: the share of the rows of which only the columns of rules were drawn again.
+        moved: how far the values of the column ``column`` were moved by the rules: the total variation distance between
+            its shares in the rows that were drawn first and in those of the release. It is the largest of all columns.
+        column: that column.
     """
 
     rejected: float
     repaired: float
+    masked: float = field(default=0.0, metadata={"optional": True})
+    moved: float = field(default=0.0, metadata={"optional": True})
+    column: str = field(default="", metadata={"optional": True})
+
+    def describe(self) -> str:
+        """All of it in one line."""
+        again = max(0.0, self.rejected - self.masked - self.repaired)
+        parts = f"{self.masked:.2%} got other values in the columns of rules, {again:.2%} were drawn again"
+        text = f"{self.rejected:.2%} of the rows broke one at first: {parts}, {self.repaired:.2%} repaired"
+        return f"{text}; {fragment(self.column)} moved most, by {self.moved:.4f} (tvd)" if self.column else text
 
 
 def draw_rows(
@@ -88,12 +108,13 @@ def drawn_rows(
     """
     at_least("rows", whole("rows", rows), 1, 1000)
     key = [seed, (1 << 32) + stream]
-    codes = _sampled(family, params, key, rows, allowed)
     if not schema.rules:
-        return Table(schema, codes), None
+        return Table(schema, _sampled(family, params, key, rows, allowed)), None
+    first, codes = _first(family, params, schema, key, rows, allowed)
     kept = [np.array(one) for one in codes]
+    broken = ~_workable(schema, first)
     bad = np.flatnonzero(~_workable(schema, kept))
-    rejected, rate = len(bad) / rows, 1 - len(bad) / rows
+    rate, masked = 1 - len(bad) / rows, int(broken.sum()) - len(bad)
     positions = sorted({n for group in schema.rule_groups for n in group.positions})
     seen = {n: [kept[n].copy()] for n in positions}
     for n in range(TRIES):
@@ -115,7 +136,30 @@ def drawn_rows(
         rng = np.random.default_rng([*key, TRIES])
         for group in schema.rule_groups:
             _repair(group, kept, drawn, bad, rng, allowed or {})
-    return Table(schema, tuple(kept)), Drawn(rejected, len(bad) / rows)
+    table = Table(schema, tuple(kept))
+    moved, column = _most_moved(schema, first, table.codes)
+    return table, Drawn(float(broken.mean()), len(bad) / rows, masked / rows, moved, column)
+
+
+def _first(
+    family: Family[Any], params: Any, schema: Schema, key: Sequence[int], rows: int, allowed: Allowed | None
+) -> tuple[Sequence[np.ndarray], Sequence[np.ndarray]]:
+    """Rows as the model has them, and with the columns of rules drawn again where the family can do that."""
+    small = [group for group in schema.rule_groups if math.prod(c.size for c in group.columns) <= MOST_COMBINATIONS]
+    if not small or not isinstance(family, Masking):
+        codes = _sampled(family, params, key, rows, allowed)
+        return codes, codes
+    joints = [Joint(group.positions, group.mask) for group in small]
+    return family.sample_masked(np.random.default_rng(key), params, rows, joints, allowed)
+
+
+def _most_moved(schema: Schema, first: Sequence[np.ndarray], last: Sequence[np.ndarray]) -> tuple[float, str]:
+    """The largest total variation distance between the shares of a column in two tables, and the column."""
+    found = []
+    for column, before, after in zip(schema.columns, first, last, strict=True):
+        counts = [np.bincount(one, minlength=column.size) for one in (before, after)]
+        found.append((float(np.abs(counts[0] - counts[1]).sum()) / 2 / len(before), column.name))
+    return max(found, key=lambda one: one[0])
 
 
 def _sampled(

@@ -23,6 +23,9 @@ __all__ = ["NUMBERS", "Column", "Label", "code_dtype"]
 
 Label = str | int | bool
 """A value that a schema can list."""
+MOST_ORDERED = 32
+"""An ordered column with more values or bins is fine, unless it says otherwise: a run merges them from noisy counts."""
+
 MISSING_NUMBERS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 """Strings that mean "missing" in a numeric column of a CSV file; in other columns only the empty string does."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import numpy as np
 from pointillist.checks import check
 from pointillist.data.columns.base import (
     MISSING_NUMBERS,
+    MOST_ORDERED,
     Column,
     Label,
     check_column,
@@ -33,6 +35,7 @@ from pointillist.data.columns.base import (
     without_none,
 )
 from pointillist.data.columns.types import arrow_type
+from pointillist.data.mappings import expanded
 from pointillist.data.messages import column_called, fragment
 from pointillist.errors import InputError, Shown
 
@@ -52,10 +55,12 @@ KEYS = {
     "merge": object,
     "prefixes": object,
     "parents": object,
+    "shares": object,
+    "hierarchy": object,
 }
 
 MOST_CARRIED = 128
-"""A column with more values is fine, unless it says otherwise: a run merges values from noisy counts."""
+"""A list with more values is fine, unless it says otherwise: a run merges values from noisy counts."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +76,13 @@ class Categorical:
         dtype: The type of the decoded column. By default string, int64 or bool, depending on the values.
         missing_values: What stands for missing in the table, such as "?" or -9, apart from null and the empty text.
         missing_as: What missing values are decoded to, by default null. Other values become texts if it is a text.
-        merge: Whether a run merges rare values, from noisy counts. By default it does if there are more than 128.
+        merge: Whether a run merges rare values, from noisy counts. By default it does if there are more than 128,
+            or more than 32 in an ordered column.
         prefixes: Lengths of the beginnings of the values that values are merged by: (2, 3) merges rare postcodes that
             begin with the same three characters, and if these are too rare those with the same two.
         parents: The place of each value in a hierarchy, such as "north/hills", by which rare values are merged.
+        shares: A public share of each value, such as its population. They need not add up to 1. Where values are
+            merged, they say how common a value is as far as the noisy counts do not tell otherwise.
     """
 
     name: str
@@ -88,6 +96,7 @@ class Categorical:
     merge: bool | None = None
     prefixes: tuple[int, ...] = ()
     parents: tuple[str, ...] = ()
+    shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         where = check_name(self.name)
@@ -111,7 +120,7 @@ class Categorical:
     def _check_hierarchy(self, where: str) -> None:
         if self.merge is not None:
             check_flag(f"{where}: merge", self.merge)
-        for key in ("prefixes", "parents"):
+        for key in ("prefixes", "parents", "shares"):
             object.__setattr__(self, key, listed(where, getattr(self, key), key))
         whole = all(isinstance(k, int) and not isinstance(k, bool) and k > 0 for k in self.prefixes)
         rule, hint = "must be increasing lengths of 1 or more", "write for example prefixes = [2, 3]"
@@ -124,6 +133,14 @@ class Categorical:
         check(
             not (self.prefixes and self.parents), f"{where}: parents", Shown("both"), "must be without prefixes", hint
         )
+        self._check_shares(where)
+
+    def _check_shares(self, where: str) -> None:
+        numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in self.shares)
+        good = numbers and all(0 <= one < math.inf for one in self.shares) and len(self.shares) in (0, len(self.values))
+        good = good and (not self.shares or 0 < sum(self.shares) < math.inf)
+        rule, hint = "must be a number of 0 or more for each value, not all of them 0", "write for example [0.7, 0.3]"
+        check(good, f"{where}: shares", fragment(list(self.shares)), rule, hint)
 
     def _check_labels(self, where: str) -> None:
         values, labels = list(self.values), list(self.labels)
@@ -171,7 +188,8 @@ class Categorical:
     @property
     def fine(self) -> bool:
         """Whether a run merges rare values."""
-        return len(self.values) > MOST_CARRIED if self.merge is None else self.merge
+        most = MOST_ORDERED if self.ordered else MOST_CARRIED
+        return len(self.values) > most if self.merge is None else self.merge
 
     @property
     def own(self) -> tuple[int, ...]:
@@ -248,7 +266,9 @@ class Categorical:
         """Return whether every value survives a round trip through the output type."""
         import pyarrow as pa
 
-        plain = replace(self, dtype="", other=None, values=self.labels, missing_as=None)
+        plain = replace(
+            self, dtype="", other=None, values=self.labels, missing_as=None, prefixes=(), parents=(), shares=()
+        )
         codes = np.arange(len(self.labels))
         try:
             out = self.decode(codes, np.random.default_rng(0))
@@ -284,13 +304,18 @@ class Categorical:
         """Return the ``[[column]]`` table of a schema file."""
         out: dict[str, Any] = {"name": self.name, "type": "categorical", "values": list(self.values)}
         out |= {"ordered": self.ordered or None} | missing_dict(self)
-        more = {"merge": self.merge, "prefixes": list(self.prefixes) or None, "parents": list(self.parents) or None}
+        more: dict[str, Any] = {
+            "merge": self.merge,
+            "prefixes": list(self.prefixes) or None,
+            "parents": list(self.parents) or None,
+            "shares": list(self.shares) or None,
+        }
         return without_none(out | {"other": self.other, "dtype": self.dtype or None} | more)
 
     @classmethod
     def from_dict(cls, spec: dict[str, Any]) -> Categorical:
-        """Create the column from a ``[[column]]`` table of a schema file."""
-        return cls(**read_keys(spec, KEYS))
+        """Create the column from a ``[[column]]`` table of a schema file; a file of its hierarchy is read."""
+        return cls(**read_keys(expanded(spec), KEYS))
 
 
 def _can_be(text: str, dtype: str) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from pointillist.checks import check
 from pointillist.data.columns.base import (
+    MOST_ORDERED,
     NUMBERS,
     Column,
     Label,
@@ -56,6 +57,7 @@ KEYS = {
     "dtype": object,
     "missing_values": object,
     "missing_as": object,
+    "merge": object,
 }
 DECODE = ("midpoint", "uniform", "shape")
 WIDEST = 1e300
@@ -79,6 +81,7 @@ class Numeric:
         missing_values: What stands for missing in the table, such as "?" or -9, apart from null and the usual
             spellings. Numbers must lie outside of the bins.
         missing_as: What missing values are decoded to, by default null. Numbers become texts if it is no number.
+        merge: Whether a run merges bins, from noisy counts. By default it does if there are more than 32.
     """
 
     name: str
@@ -90,6 +93,7 @@ class Numeric:
     dtype: str = ""
     missing_values: tuple[str, ...] = ()
     missing_as: str | None = None
+    merge: bool | None = None
 
     def __post_init__(self) -> None:
         where = check_name(self.name)
@@ -99,6 +103,8 @@ class Numeric:
         check(numbers, f"{where}: edges", shown, "must be numbers", "write numbers without quotes")
         for flag in ("integer", "clip", "missing"):
             check_flag(f"{where}: {flag}", getattr(self, flag))
+        if self.merge is not None:
+            check_flag(f"{where}: merge", self.merge)
         good = len(edges) >= 2 and all(-WIDEST <= e <= WIDEST for e in edges) and all(a < b for a, b in pairwise(edges))
         rule = "must have two or more finite, increasing bin edges"
         check(good, where, shown, rule, "sort them, and use clip = true for open ends")
@@ -145,8 +151,8 @@ class Numeric:
 
     @property
     def fine(self) -> bool:
-        """False: the codes are those that a model carries."""
-        return False
+        """Whether a run merges bins."""
+        return len(self.edges) - 1 > MOST_ORDERED if self.merge is None else self.merge
 
     @property
     def own(self) -> tuple[int, ...]:
@@ -217,7 +223,8 @@ class Numeric:
         """Return the ``[[column]]`` table of a schema file."""
         edges = [int(e) if self.integer else float(e) for e in self.edges]
         out = {"name": self.name, "type": "numeric", "edges": edges, "integer": self.integer, "decode": self.decode_as}
-        return without_none(out | {"clip": self.clip or None, "dtype": self.dtype or None} | missing_dict(self))
+        out |= {"clip": self.clip or None, "dtype": self.dtype or None} | missing_dict(self)
+        return without_none(out | {"merge": self.merge})
 
     @classmethod
     def from_dict(cls, spec: dict[str, Any]) -> Any:

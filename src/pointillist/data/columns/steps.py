@@ -123,9 +123,24 @@ def log_edges(near: float, far: float, finest: float, cells: int) -> np.ndarray:
 
 
 def _rounded(edges: np.ndarray, cells: int) -> np.ndarray:
-    """Return edges rounded to few digits: as many as keep most of them apart."""
+    """Return edges rounded to few digits: as many as keep most of them apart.
+
+    Each is moved to the roundest number that is nearer to it than to its neighbours. So round numbers, at which many
+    people round their incomes, begin a cell and are never in the middle of one.
+    """
     for digits in range(DIGITS, 17):
         short = np.unique([float(f"{edge:.{digits}g}") for edge in edges])
         if len(short) > 0.9 * cells:
-            return short
+            return np.unique(_roundest(short, digits))
     return edges
+
+
+def _roundest(edges: np.ndarray, most: int) -> np.ndarray:
+    """Return for each inner edge the number with the fewest digits, at most ``most``, nearer to it than to others."""
+    middles = (edges[:-1] + edges[1:]) / 2
+    low, high = np.append(edges[0], middles), np.append(middles, edges[-1])
+    found = edges.copy()
+    for digits in range(most, 0, -1):
+        short = np.array([float(f"{edge:.{digits}g}") for edge in edges])
+        found = np.where((low <= short) & (short < high), short, found)
+    return found
