@@ -267,7 +267,7 @@ def _write_ledger(job: Job, place: Place, error: BaseException) -> None:
         "rho": ledger.limit,
         "spent": ledger.spent,
         "noise": job.curator.noise.description,
-        "ledger": [asdict(entry) for entry in ledger.entries],
+        "ledger": [entry.to_dict() for entry in ledger.entries],
     }
     try:
         (place.work / "ledger.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

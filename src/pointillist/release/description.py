@@ -156,6 +156,8 @@ def _written(one: Any) -> dict[str, Any]:
             del out[entry.name]
         elif is_dataclass(value):
             out[entry.name] = _written(value)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Entry):
+            out[entry.name] = tuple(one.to_dict() for one in value)
     return out
 
 
