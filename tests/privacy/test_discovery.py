@@ -70,7 +70,8 @@ def test_a_unit_alone_is_shown_with_a_probability_of_at_most_delta(m: int, sigma
 @pytest.mark.parametrize("m", [1, 4, 1000])
 def test_the_threshold_grows_with_less_delta_and_more_noise_and_is_above_the_rows_of_a_unit(m: int) -> None:
     thresholds = [[threshold_of(delta, sigma, m) for sigma in (1, 10, 100)] for delta in (1e-3, 1e-9, 1e-290)]
-    assert np.all(np.diff(thresholds, axis=0) > 0) and np.all(np.diff(thresholds, axis=1) > 0)
+    assert np.all(np.diff(thresholds, axis=0) > 0)
+    assert np.all(np.diff(thresholds, axis=1) > 0)
     assert np.min(thresholds) > m
     assert log_shown(m, 10.0, m) == 0.0
     for delta in (0.0, 1.0, math.nan):
@@ -208,17 +209,22 @@ def test_a_discovery_is_charged_in_rho_and_delta_before_the_source_is_read() -> 
     assert seen == [0]
     (entry,) = book.entries
     assert (entry.label, entry.mechanism, entry.delta) == (DISCOVERY, GAUSSIAN, 1e-7)
-    assert entry.rho == book.limit / 2 and entry.sensitivity == math.sqrt(2)
+    assert entry.rho == book.limit / 2
+    assert entry.sensitivity == math.sqrt(2)
     assert entry.scale == found[0].sigma == gaussian_scale(entry.rho, 2)
-    assert found[0].values == ("x",) and abs(found[0].counts[0] - 500) < 6 * entry.scale
+    assert found[0].values == ("x",)
+    assert abs(found[0].counts[0] - 500) < 6 * entry.scale
     assert found[0].threshold == threshold_of(1e-7, entry.scale, 1)
-    assert book.delta_spent == 1e-7 and book.delta_left == 0.0
+    assert book.delta_spent == 1e-7
+    assert book.delta_left == 0.0
 
 
 def test_an_overdraft_in_rho_or_delta_reads_nothing_and_changes_nothing() -> None:
     source, book = Open(["x"] * 50), ledger()
     curator = Curator(source, book, InsecureSeededNoise(0))
-    with pytest.raises(BudgetError, match="discovery must cost at most the delta that is left .* use .* a larger delta"):
+    with pytest.raises(
+        BudgetError, match=r"discovery must cost at most the delta that is left .* use .* a larger delta"
+    ):
         curator.discover([Seek("v", book.limit / 2, 1.0000001e-7)])
     with pytest.raises(BudgetError, match="2 x discovery together must cost at most the delta that is left"):
         curator.discover([Seek("v", book.limit / 4, 6e-8)] * 2)
@@ -226,7 +232,9 @@ def test_an_overdraft_in_rho_or_delta_reads_nothing_and_changes_nothing() -> Non
         curator.discover([Seek("v", book.limit * 1.01, 1e-8)])
     with pytest.raises(BudgetError, match="delta"):
         Curator(source, ledger(0.0), InsecureSeededNoise(0)).discover([Seek("v", book.limit / 2, 1e-12)])
-    assert source.read == [] and book.unused and book.delta_spent == 0.0
+    assert source.read == []
+    assert book.unused
+    assert book.delta_spent == 0.0
 
 
 def test_what_is_kept_for_showing_values_is_missing_for_the_noise() -> None:
@@ -253,7 +261,8 @@ def test_an_entry_without_delta_is_written_as_before() -> None:
     plain = Entry("measurement", GAUSSIAN, 1e-4, 1.0, 100.0)
     assert list(plain.to_dict()) == ["label", "mechanism", "rho", "sensitivity", "scale"]
     paid = Entry(DISCOVERY, GAUSSIAN, 1e-4, 1.0, 100.0, 1e-7)
-    assert Entry(**paid.to_dict()) == paid and Entry(**plain.to_dict()) == plain
+    assert Entry(**paid.to_dict()) == paid
+    assert Entry(**plain.to_dict()) == plain
 
 
 def test_with_blind_noise_nothing_comes_out_but_what_the_noise_says() -> None:
@@ -262,7 +271,8 @@ def test_with_blind_noise_nothing_comes_out_but_what_the_noise_says() -> None:
     for value, shown in ((0, ()), (10**6, ("a", "b"))):
         found = [Curator(Open(t), ledger(), Blind(value)).discover([Seek("v", 1e-4, 1e-8)])[0] for t in tables]
         assert len(set(found)) == 1
-        assert found[0].values == shown and found[0].counts == (value,) * len(shown)
+        assert found[0].values == shown
+        assert found[0].counts == (value,) * len(shown)
 
 
 def test_noise_is_asked_for_at_the_sensitivity_of_the_relation_and_the_unit() -> None:

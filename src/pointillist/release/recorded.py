@@ -104,9 +104,7 @@ class RecordedDoor:
             self._journal.append("result", self._result("discover") | {"found": [one._asdict() for one in found]})
             return found
         lists = ("values", "counts")
-        return tuple(
-            Found(**one | {name: tuple(one[name]) for name in lists}) for one in record.data["found"]
-        )
+        return tuple(Found(**one | {name: tuple(one[name]) for name in lists}) for one in record.data["found"])
 
     def _next(self, operation: str) -> Record | None:
         if not self._played:
