@@ -158,7 +158,7 @@ def _draft_privately(
     for name, why in draft.left_out.items():
         screen.print(printable(f"left out {fragment(name)}: {why}"), markup=False)
     n = job.curator.public_rows
-    screen.print(printable(job.curator.ledger.statement(n)), markup=False)
+    screen.print(job.curator.ledger.statement(n), markup=False)
     screen.print(
         printable(f"The charges are in {target.name}.ledger.json. A release made with this schema counts them:")
     )

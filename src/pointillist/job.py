@@ -13,6 +13,7 @@ from pointillist.checks import between, check, flag, one_of, present, real, whol
 from pointillist.data.domain import Domain
 from pointillist.data.messages import fragment
 from pointillist.data.neighbours import Relation, Unit
+from pointillist.data.paid import Paid
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Schema
 from pointillist.data.sources import Source, TableSource
@@ -24,6 +25,7 @@ from pointillist.framework import Algorithm, Log, Round, run
 from pointillist.memory import estimate
 from pointillist.privacy.account import ledger_for, require_effect
 from pointillist.privacy.budget import Budget
+from pointillist.privacy.composition import together_with
 from pointillist.privacy.curator import MOST_ROWS, Curator, Door, planned
 from pointillist.privacy.facts import Facts, Phase
 from pointillist.privacy.insecure import InsecureSeededNoise
@@ -41,6 +43,7 @@ from pointillist.release import (
     PublicUsed,
     Refined,
     Release,
+    WithSchema,
     drawn_rows,
     read,
     versions,
@@ -130,6 +133,7 @@ def prepare(
     enough = rows_known is None or rows_known >= 2
     check(enough, "table", Shown(f"{rows_known}"), "must have at least 2 rows", "give the whole table")
     budget = Budget(real("epsilon", epsilon, 1.0), delta_or_default(delta, rows_known), relation, bound)
+    _require_same_protection(source.schema.paid, budget, insecure_noise_seed is None)
     seed = between("seed", whole("seed", seed), 0, 2**63 - 1, "use 0")
     if rows is not None:
         rows = between("rows", whole("rows", rows), 1, MOST_ROWS, "give for example 1000")
@@ -447,6 +451,10 @@ class Job:
         statement = ledger.statement(self.curator.public_rows, log.total if log.facts.total_sigma else None)
         if public is not None:
             statement += f"\nThe public table that was used with it ({public.rows:,} rows) is not protected."
+        paid, both = self.schema.paid, None
+        if paid is not None:
+            both = WithSchema(paid.epsilon, paid.delta, *together_with(paid, ledger))
+            statement += "\n" + ledger.with_schema(paid.epsilon, paid.delta, (both.epsilon, both.delta))
         if not noise.private:
             statement = f"NOT PRIVATE: made with {noise.description}. With real noise it would be:\n{statement}"
         return Privacy(
@@ -461,7 +469,24 @@ class Job:
             statement=statement,
             ledger=ledger.entries,
             unit=ledger.budget.unit,
+            with_schema=both,
         )
+
+
+def _require_same_protection(paid: Paid | None, budget: Budget, private: bool) -> None:
+    """Refuse a run whose cost cannot be added to that of its schema."""
+    if paid is None:
+        return
+    rule = f"must be that of the schema, which was paid for under {paid.relation.value}"
+    hint = "use that relation, or make the schema again"
+    check(budget.relation is paid.relation, "relation", budget.relation.value, rule, hint)
+    names = [None if one is None else one.name for one in (budget.unit, paid.unit)]
+    wanted = "rows" if names[1] is None else f"the unit {fragment(names[1])}"
+    shown = Shown("rows" if names[0] is None else f"the unit {fragment(names[0])}")
+    rule, hint = f"must be that of the schema, which was paid for by {wanted}", "use that, or make the schema again"
+    check(names[0] == names[1], "unit", shown, rule, hint)
+    rule, hint = "must be private, since the run is", "make it again without insecure_noise_seed"
+    check(paid.private or not private, "schema", Shown("one made with seeded noise"), rule, hint)
 
 
 def default_method(

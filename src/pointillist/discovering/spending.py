@@ -95,7 +95,6 @@ def write_draft(
     force: bool = False,
     resume: bool = False,
     account: str | Path | Account | None = None,
-    mode: int = 0o600,
 ) -> PrivateDraft:
     """Run a private draft with a journal, and write its schema file.
 
@@ -106,7 +105,6 @@ def write_draft(
         force: whether a schema in that file may be replaced. What it cost stays spent.
         resume: whether to finish a draft that was interrupted, without spending anything twice.
         account: as in :func:`private_schema`; a draft that goes on has the one that it began with.
-        mode: the mode of the schema file.
     """
     if account is not None:
         rule, hint = "must not be given with seeded noise, which is not private", "leave one of them out"
@@ -114,7 +112,7 @@ def write_draft(
         account = account if isinstance(account, Account) else Account.open(account)
     target = path_of("out", out).absolute()
     with _resumed(job, target) if resume else _claimed(job, target, options, force, account) as spending:
-        return spending.finish(mode)
+        return spending.finish()
 
 
 def resumed_options(out: str | Path) -> dict[str, Any]:
@@ -143,7 +141,7 @@ class Spending:
     booking: BookedRun
     lock: IO[bytes]
 
-    def finish(self, mode: int) -> PrivateDraft:
+    def finish(self) -> PrivateDraft:
         """Run what is left, and write the schema; whatever stops it, the journal stays if anything was spent."""
         ledger, failed = self.job.curator.ledger, None
         try:
@@ -153,7 +151,7 @@ class Spending:
             except InputError as error:
                 failed = error  # all was measured, and there is nothing to write
             else:
-                write_text(self.target, draft.to_toml(), mode)
+                write_text(self.target, draft.to_toml())
                 sync_folder(self.target.parent)
             self._record("done")
             self.booking.settle(ledger, done=True)
@@ -315,7 +313,7 @@ def _runs(target: Path) -> list[dict[str, Any]]:
 
 
 def _write_runs(target: Path, runs: Sequence[Mapping[str, Any]]) -> None:
-    write_text(_ledger_file(target), json.dumps({"runs": list(runs)}, indent=1) + "\n", 0o600)
+    write_text(_ledger_file(target), json.dumps({"runs": list(runs)}, indent=1) + "\n")
     sync_folder(target.parent)
 
 

@@ -180,6 +180,20 @@ class Ledger:
             lines.append(warning)
         return "\n".join(lines)
 
+    @staticmethod
+    def with_schema(epsilon: float, delta: float, together: tuple[float, float]) -> str:
+        """What a schema adds that was paid for, in words.
+
+        Args:
+            epsilon, delta: what the schema cost.
+            together: the (epsilon, delta) of the schema and the run.
+        """
+        return (
+            f"The schema was made from the same table for ({_shown(epsilon)}, {_shown(delta)}) of its own. Together "
+            f"they are ({_shown(together[0])}, {_shown(together[1])})-differentially private, if the schema did not "
+            "decide on the budget of this run."
+        )
+
     def _warning(self, n: int | None, noisy_total: int | None) -> str | None:
         """What is wrong with a delta that is not below 1 over the number of rows."""
         total = n if n is not None else noisy_total
