@@ -153,7 +153,7 @@ def _draft_privately(
     draft = write_draft(job, target, options, force=force, resume=resume, account=account)
     screen.print(printable(f"wrote {target}: {_kinds(draft.schema.to_dict()['column'])}"), markup=False)
     for column in draft.schema.everything:
-        note = draft.schema.notes[column.name].splitlines()[0]
+        note = draft.schema.notes[column.name].splitlines()[0].partition(". ")[0].rstrip(".")
         screen.print(printable(f"  {fragment(column.name)}: {note}"), markup=False)
     for name, why in draft.left_out.items():
         screen.print(printable(f"left out {fragment(name)}: {why}"), markup=False)

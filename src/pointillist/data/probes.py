@@ -46,6 +46,7 @@ __all__ = [
     "KINDS",
     "KIND_OF_CODE",
     "MISSING_SPELLINGS",
+    "OWN_SPELLINGS",
     "STAMPS",
     "ProbedSource",
     "codes_of_kind",
@@ -75,6 +76,8 @@ YEARS = np.sort([*range(1000, 1800, 100), *DECADES, *range(1900, 2100), *range(2
 
 MISSING_SPELLINGS = tuple(dict.fromkeys((*MISSING_NUMBERS, *MISSING_TEXTS)))
 """Texts that count as missing in columns of numbers and dates."""
+OWN_SPELLINGS = tuple(text for text in MISSING_SPELLINGS if text not in MISSING_NUMBERS)
+"""Those of them that a column must declare: the others are always understood."""
 
 LONGEST_VALUE = 200
 """Longer texts are never discovered: they are no values that a column has."""

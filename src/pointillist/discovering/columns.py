@@ -18,7 +18,7 @@ from pointillist.data.columns.types import NULLABLE
 from pointillist.data.drafts.parts import Drafted, own_type
 from pointillist.data.drafts.texts import gaps_among
 from pointillist.data.drafts.types import Hint
-from pointillist.data.probes import CENTRE, EDGES, MISSING_SPELLINGS, YEARS, number_cell, years_of
+from pointillist.data.probes import CENTRE, EDGES, OWN_SPELLINGS, YEARS, number_cell, years_of
 from pointillist.errors import InputError
 from pointillist.privacy.curator import Found
 
@@ -32,6 +32,12 @@ WIDTHS = (1, 2, 4)
 
 LONG = 1e4
 """Numbers that span more than this factor get a logarithmic grid."""
+
+NEAR_ZERO = 20.0
+"""A bound that is closer to 0 than the other one by this factor is moved to 0."""
+
+MOST_SINGLE = 20_000
+"""Whole numbers between closer bounds are cells of their own, so that years and codes keep their digits."""
 
 POINT = 0.02
 """The share of the rows from which on 0 is a value of its own."""
@@ -77,28 +83,34 @@ def column_of_numbers(hint: Hint, noisy: np.ndarray, sigma: float, written: bool
     if words["integer"]:
         low, high = math.floor(low), math.ceil(high)
     if written:
-        words["missing_values"] = tuple(one for one in MISSING_SPELLINGS if one not in ("", "."))
+        words["missing_values"] = OWN_SPELLINGS
     ends = [abs(edge) for cell in found for edge in number_cell(cell) if edge]
     if ends and max(ends) >= LONG * max(min(ends), 1.0 if words["integer"] else 0.0):
         words["scale"] = "log" if low >= 0 else "signed-log"
     strong = np.maximum(noisy, 0)[noisy > DEVIATIONS * sigma].sum()
     if low <= 0 <= high and noisy[CENTRE] > max(DEVIATIONS * sigma, POINT * strong) and high - low > 100:
         words["points"] = (0,)
+    if words["integer"] and high - low < MOST_SINGLE:
+        words["cells"] = max(1024, int(high - low) + 1)
     dtype = own_type(hint.dtype, "int64" if words["integer"] else "float64")
     kept = _within(dtype, low, high)
     column = _first(lambda: Grid(hint.name, kept, dtype=dtype, **words), lambda: Grid(hint.name, (low, high), **words))
-    note = (
-        f"Bounds from noisy counts, {low:g} to {high:g}. Rarer numbers may lie outside; they are moved to the bounds."
-    )
+    note = f"Bounds from noisy counts: {kept[0]:,g} to {kept[1]:,g}. Numbers outside, if any, are moved to the bounds."
+    if not words["integer"]:
+        note += "\nIf all of them have two decimals, as money has, add step = 0.01."
     return Drafted(column, note if column is not None else RARE)
 
 
 def _outwards(first: int, last: int) -> tuple[float, float]:
-    """Bounds one cell further out; 0 is not crossed."""
+    """Bounds one cell further out. 0 is not crossed, and is a bound if the other one is much further away."""
     low = max(first - 1, CENTRE) if first >= CENTRE else max(first - 1, 0)
     high = min(last + 1, CENTRE) if last < CENTRE else min(last + 1, 2 * len(EDGES))
     lowest, highest = number_cell(low)[0], number_cell(high)[1]
-    return lowest, max(highest, lowest + 1.0) if last == CENTRE else highest
+    if last == CENTRE:
+        return lowest, max(highest, lowest + 1.0)
+    if 0 < lowest <= highest / NEAR_ZERO:
+        return 0.0, highest
+    return (lowest, 0.0) if lowest / NEAR_ZERO <= highest < 0 else (lowest, highest)
 
 
 def _within(dtype: str, low: float, high: float) -> tuple[float, float]:
@@ -116,7 +128,7 @@ def _durations(hint: Hint, low: float, high: float) -> Drafted:
     bounds = tuple(str(dt.timedelta(seconds=end)) for end in ends)
     words: dict[str, Any] = {"kind": "duration", "bounds": bounds, "unit": unit, "missing": True, "outside": "clamp"}
     column = _first(lambda: Temporal(hint.name, dtype=hint.dtype, **words), lambda: Temporal(hint.name, **words))
-    note = f"Bounds from noisy counts, {bounds[0]} to {bounds[1]}. Rarer durations are moved to the bounds."
+    note = f"Bounds from noisy counts: {bounds[0]} to {bounds[1]}. Durations outside are moved to the bounds."
     return Drafted(column, note if column is not None else RARE)
 
 
@@ -140,10 +152,10 @@ def column_of_years(hint: Hint, noisy: np.ndarray, sigma: float) -> Drafted:
         words |= {"unit": "hour" if last - first < 100 else "day", "step": step}
     dtype = "string" if hint.format else hint.dtype
     if hint.format:
-        words["missing_values"] = tuple(one for one in MISSING_SPELLINGS if one)
+        words["missing_values"] = OWN_SPELLINGS
     column = _first(lambda: Temporal(hint.name, dtype=dtype, **words), lambda: Temporal(hint.name, **words))
-    written = f"Written as {hint.format}. " if hint.format else ""
-    note = f"{written}Bounds from noisy counts, {bounds[0]} to {bounds[1]}. Rarer dates are moved to the bounds."
+    written = f", written as {hint.format}" if hint.format else ""
+    note = f"Bounds from noisy counts: {bounds[0]} to {bounds[1]}{written}. Dates outside are moved to the bounds."
     return Drafted(column, note if column is not None else RARE)
 
 
@@ -173,8 +185,8 @@ def column_of_values(hint: Hint, found: Found, total: int) -> Drafted:
         lambda: Categorical(hint.name, tuple(texts), missing=True, other=other),
     )
     note = (
-        f"The values with a noisy count of {found.threshold:,} or more, in about {min(covered, 1):.0%} of the rows. "
-        f"All others become {other!r}."
+        f"The {len(texts):,} values with a noisy count of {found.threshold:,} or more, in about "
+        f"{min(covered, 1):.0%} of the rows. All others become {other!r}."
     )
     return Drafted(column, note if column is not None else "its values cannot be listed")
 

@@ -34,6 +34,7 @@ from pointillist.data.probes import (
     KINDS,
     MISSING,
     NUMBER,
+    OWN_SPELLINGS,
     STAMPS,
     TEXT,
     ProbedSource,
@@ -353,7 +354,7 @@ def _times(hint: Hint) -> Drafted:
     step = "second" if not hint.format or hint.format.endswith("%S") else ""
     words: dict[str, Any] = {"kind": "time", "step": step, "missing": True}
     if hint.format:
-        words |= {"format": hint.format, "dtype": "string"}
+        words |= {"format": hint.format, "dtype": "string", "missing_values": OWN_SPELLINGS}
     else:
         words |= {"dtype": hint.dtype}
     attempts: list[Callable[[], Temporal]] = [
