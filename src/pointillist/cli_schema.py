@@ -149,8 +149,11 @@ def _draft_privately(
     """Spend a budget on a schema, and say what it is for."""
     options = resumed_options(target) if resume else options | {"insecure_noise_seed": None}
     job = prepare_draft(table, **options)
-    screen.print(job.describe(), markup=False)
-    draft = write_draft(job, target, options, force=force, resume=resume, account=account)
+
+    def announce(text: str) -> None:
+        screen.print(text, markup=False)
+
+    draft = write_draft(job, target, options, force=force, resume=resume, account=account, announce=announce)
     screen.print(printable(f"wrote {target}: {_kinds(draft.schema.to_dict()['column'])}"), markup=False)
     for column in draft.schema.everything:
         note = draft.schema.notes[column.name].splitlines()[0].partition(". ")[0].rstrip(".")

@@ -184,9 +184,10 @@ def column_of_values(hint: Hint, found: Found, total: int) -> Drafted:
         lambda: Categorical(hint.name, tuple(texts), **words),
         lambda: Categorical(hint.name, tuple(texts), missing=True, other=other),
     )
+    called = "value" if len(texts) == 1 else "values"
     note = (
-        f"The {len(texts):,} values with a noisy count of {found.threshold:,} or more, in about "
-        f"{min(covered, 1):.0%} of the rows. All others become {other!r}."
+        f"The {len(texts):,} {called} with a noisy count of {found.threshold:,} or more, "
+        f"in about {min(covered, 1):.0%} of the rows. All others become {other!r}."
     )
     return Drafted(column, note if column is not None else "its values cannot be listed")
 

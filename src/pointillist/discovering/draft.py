@@ -42,6 +42,7 @@ from pointillist.data.probes import (
 )
 from pointillist.data.schema import PAID_NOTICE, Schema, check_different, comment_of, head_of, toml_of
 from pointillist.data.table import as_arrow
+from pointillist.data.texts import plain
 from pointillist.data.units import bounded_rows
 from pointillist.discovering.columns import DEVIATIONS, column_of_numbers, column_of_values, column_of_years
 from pointillist.errors import InputError, Shown, nearest
@@ -58,7 +59,7 @@ from pointillist.queries.groups import Groups
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.measurement import Measurement
 
-__all__ = ["DraftJob", "PrivateDraft", "prepare_draft"]
+__all__ = ["DraftJob", "NothingTold", "PrivateDraft", "prepare_draft"]
 
 KIND_SHARE = 0.2
 """The share of rho for the kinds of cells, where types are not known."""
@@ -67,6 +68,10 @@ SHOWN_SHARE = 0.5
 """The share of delta for showing values that only one unit has."""
 
 SLASHES = ("%d/%m/%Y", "%m/%d/%Y")
+
+
+class NothingTold(InputError):
+    """A draft that has spent its budget and knows too little of every column."""
 
 
 class DraftDoor(Protocol):
@@ -238,7 +243,7 @@ class DraftJob:
         if not any(hasattr(column, "encode") for column in columns):
             shown = Shown("; ".join(f"{column_called(name)}: {why}" for name, why in left_out.items())[:300])
             rule = "must have a column of which this budget tells enough (what was spent is spent)"
-            raise InputError("table", shown, rule, "use a larger epsilon, or write the schema by hand")
+            raise NothingTold("table", shown, rule, "use a larger epsilon, or write the schema by hand")
         schema = Schema.of(columns, self.curator.noise.private, list(left_out), notes=notes, paid=self.paid())
         return PrivateDraft(schema, left_out)
 
@@ -287,6 +292,8 @@ def prepare_draft(
         ignore: columns to leave out; nothing is spent on them.
         insecure_noise_seed: replaces the noise by seeded noise: for experiments only, the schema is NOT PRIVATE.
     """
+    import pyarrow as pa
+
     bound = unit_of(unit, max_rows)
     relation = relation_of(relation, bound)
     if insecure_noise_seed is not None:
@@ -317,7 +324,8 @@ def prepare_draft(
     rule, hint = "must have a column that something can be measured of", "check the file, or ignore fewer columns"
     check(bool(probed), "table", Shown("none"), rule, hint)
     ledger = _ledger(budget, rows, len(probed), untyped)
-    probes = ProbedSource(source, probed, bound)
+    readable = {name: plain(name, source.column(name)) for name in probed}  # refuses what no table may hold
+    probes = ProbedSource(pa.table(readable), probed, bound)
     return DraftJob(kept, left_out, untyped, Curator(probes, ledger, noise), probes.schema.domain)
 
 

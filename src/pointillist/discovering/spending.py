@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ from pointillist.checks import check, flag
 from pointillist.data.files import path_of, write_text
 from pointillist.data.neighbours import Relation
 from pointillist.data.schema import Schema
-from pointillist.discovering.draft import DraftJob, PrivateDraft, prepare_draft
+from pointillist.discovering.draft import DraftJob, NothingTold, PrivateDraft, prepare_draft
 from pointillist.errors import InputError, PointillistError, Shown, in_short
 from pointillist.release.journal import NAME as JOURNAL
 from pointillist.release.journal import Journal, Record, read_journal, sync_folder, undamaged
@@ -95,6 +95,7 @@ def write_draft(
     force: bool = False,
     resume: bool = False,
     account: str | Path | Account | None = None,
+    announce: Callable[[str], None] = lambda text: None,
 ) -> PrivateDraft:
     """Run a private draft with a journal, and write its schema file.
 
@@ -105,6 +106,7 @@ def write_draft(
         force: whether a schema in that file may be replaced. What it cost stays spent.
         resume: whether to finish a draft that was interrupted, without spending anything twice.
         account: as in :func:`private_schema`; a draft that goes on has the one that it began with.
+        announce: gets a line about how the budget is split, before anything is spent.
     """
     if account is not None:
         rule, hint = "must not be given with seeded noise, which is not private", "leave one of them out"
@@ -112,7 +114,7 @@ def write_draft(
         account = account if isinstance(account, Account) else Account.open(account)
     target = path_of("out", out).absolute()
     with _resumed(job, target) if resume else _claimed(job, target, options, force, account) as spending:
-        return spending.finish()
+        return spending.finish(announce)
 
 
 def resumed_options(out: str | Path) -> dict[str, Any]:
@@ -141,14 +143,15 @@ class Spending:
     booking: BookedRun
     lock: IO[bytes]
 
-    def finish(self) -> PrivateDraft:
+    def finish(self, announce: Callable[[str], None]) -> PrivateDraft:
         """Run what is left, and write the schema; whatever stops it, the journal stays if anything was spent."""
         ledger, failed = self.job.curator.ledger, None
         try:
+            announce(self.job.describe())
             door = RecordedDoor(self.job.curator, self.journal, self.job.domain, self.records)
             try:
                 draft = self.job.run(door)
-            except InputError as error:
+            except NothingTold as error:
                 failed = error  # all was measured, and there is nothing to write
             else:
                 write_text(self.target, draft.to_toml())
@@ -162,10 +165,7 @@ class Spending:
             with contextlib.suppress(Exception):
                 self._record("interrupted")
             self.booking.settle(ledger, done=False)
-            if isinstance(error, PointillistError) and not isinstance(error, InputError):
-                reason = str(error)
-            else:
-                reason = f"stopped by {in_short(error)}"
+            reason = str(error) if isinstance(error, PointillistError) else f"stopped by {in_short(error)}"
             text = f"{reason} (rho = {ledger.spent:.6g} of {ledger.limit:.6g} is spent); what was measured is kept"
             raise PointillistError(
                 f"{text}: finish the draft with `pointillist schema DATA --private --resume`"
