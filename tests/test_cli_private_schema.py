@@ -50,7 +50,7 @@ def test_a_private_schema_is_printed_and_written(run: Run, home: Path) -> None:
     assert (result.code, result.err) == (0, "")
     lines = result.out.splitlines()
     assert lines[0].startswith("rho = ")
-    assert "over 4 columns with equal parts: 20% tells what kind of cells each has" in lines[0]
+    assert "over 4 columns with equal parts; 20% of a text's part tells what its cells are" in lines[0]
     assert "5e-07 of delta = 1e-06 is for values that are discovered" in lines[0]
     assert lines[1] == "wrote people.schema.toml: 4 columns (1 id, 2 categorical, 1 numeric)"
     assert lines[2] == "  'person_id': An identifier, by its name: never read, and made again as a sequence"

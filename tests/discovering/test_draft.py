@@ -165,9 +165,17 @@ def test_types_are_public_and_free() -> None:
     assert [column.name for column in schema.everything] == ["b", "n", "x", "d", "t", "s"]
     assert schema.ignore == ("bad",)
     labels = [entry.label for entry in job.curator.ledger.entries]
-    assert labels == ["measurement"] * 3 + [DISCOVERY]
+    assert labels == ["measurement"] * 4 + [DISCOVERY]  # the kinds of s, then n, x and d
     assert {column.name: column.dtype for column in schema.columns}["n"] == "int16"
     assert len(Table.encode(table, schema)) == rows
+
+
+def test_texts_of_typed_tables_may_be_dates_but_stay_texts_otherwise() -> None:
+    table = pa.table({"n": [1, 2] * 2000, "d": ["2020-01-31", "2021-02-01"] * 2000, "code": ["101", "205"] * 2000})
+    schema = drafted(table)[1]
+    assert [column.to_dict()["type"] for column in schema.columns] == ["numeric", "date", "categorical"]
+    assert schema.columns[2].labels == ("101", "205", "other")
+    assert Table.encode(table, schema).to_arrow().schema.field("code").type == pa.string()
 
 
 @pytest.mark.parametrize("make", [lambda t: t.to_pandas(), pl.from_arrow, lambda t: t])

@@ -1,9 +1,9 @@
 """A private draft: a schema from public facts and charged measurements alone.
 
 What is public without looking: the names of the columns and, if the file has types, the types. In a CSV file every cell
-is a text, so that a first share of the budget pays for noisy counts of the *kinds* of cells in each column. Then every
-column gets an equal part of the rest: columns of numbers and dates for noisy counts on a public grid, from which bounds
-follow, and columns of text for the discovery of their values.
+is a text. For columns of text a first share of the budget pays for noisy counts of the *kinds* of their cells. Then
+every column gets an equal part of the rest: columns of numbers and dates for noisy counts on a public grid, from which
+bounds follow, and columns of text for the discovery of their values.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from pointillist.queries.measurement import Measurement
 __all__ = ["DraftJob", "NothingTold", "PrivateDraft", "prepare_draft"]
 
 KIND_SHARE = 0.2
-"""The share of rho for the kinds of cells, where types are not known."""
+"""The share of rho for the kinds of cells, if all columns are texts."""
 
 SHOWN_SHARE = 0.5
 """The share of delta for showing values that only one unit has."""
@@ -117,7 +117,7 @@ class DraftJob:
     Attributes:
         hints: all columns of the table that are not left out by request, with what their types say.
         left_out: columns that are left out without looking, and why.
-        untyped: whether the kinds of cells have to be measured first.
+        untyped: whether all columns are texts, so that types say nothing about them.
         curator: the private rows behind their ledger.
         domain: the columns that something is measured of, with the codes of their cells.
     """
@@ -160,13 +160,9 @@ class DraftJob:
         """How the budget is split, in one line."""
         ledger, count = self.curator.ledger, len(self.probed)
         each = f"{count} {'column' if count == 1 else 'columns'} with equal parts"
-        kinds = (
-            f"{KIND_SHARE:.0%} tells what kind of cells each has, the rest measures them" if self.untyped else "each"
-        )
-        return (
-            f"rho = {ledger.limit:.4g} over {each}: {kinds}; "
-            f"{ledger.delta_shown:.2g} of delta = {ledger.budget.delta:.2g} is for values that are discovered"
-        )
+        kinds = f"; {KIND_SHARE:.0%} of a text's part tells what its cells are" if self.texts else ""
+        shown = f"{ledger.delta_shown:.2g} of delta = {ledger.budget.delta:.2g} is for values that are discovered"
+        return f"rho = {ledger.limit:.4g} over {each}{kinds}; {shown}"
 
     def run(self, door: DraftDoor) -> PrivateDraft:
         """Measure what is needed and make the schema.
@@ -179,7 +175,7 @@ class DraftJob:
         sized = {hint.name: hint for hint in hints if hint.kind not in ("", "text", "time")}
         texts = [hint for hint in hints if hint.kind == "text"]
         # Not what the ledger has left: a draft that goes on must ask for the same again.
-        left = minus(facts.rho, self._kinds_rho(facts) * len(self.probed))
+        left = minus(facts.rho, self._kinds_rho(facts) * len(self.texts))
         part = split(left, max(1, len(sized) + len(texts)))
         places = {hint.name: place for place, hint in enumerate(self.probed)}
         asked = [Ask(Marginal((places[name],), (CODES,)), part) for name in sized]
@@ -192,19 +188,29 @@ class DraftJob:
             made[hint.name] = self._column(hint, measured.get(hint.name), found.get(hint.name), facts, notes)
         return self._assembled(made)
 
+    @property
+    def texts(self) -> tuple[Hint, ...]:
+        """The columns of text, of which the kinds of cells are measured."""
+        return tuple(hint for hint in self.probed if hint.kind == "text")
+
     def _kinds_rho(self, facts: Facts) -> Fraction:
         """What the kinds of cells of one column cost."""
-        return Fraction(split(facts.rho * KIND_SHARE, len(self.probed)) if self.untyped else 0.0)
+        return Fraction(split(facts.rho * KIND_SHARE, len(self.probed)))
 
     def _kinds(self, door: DraftDoor, facts: Facts) -> tuple[list[Hint], dict[str, str]]:
         """The columns with their kinds, which are measured where types do not say them; and why some have none."""
-        if not self.untyped or not self.probed:
+        if not self.texts:
             return list(self.probed), {}
-        part = float(self._kinds_rho(facts))
-        measured = door.measure([Ask(Groups((place,), KIND_OF_CODE), part) for place in range(len(self.probed))])
-        hints, notes = [], {}
-        for hint, one in zip(self.probed, measured, strict=True):
-            told, note = _kind_of(hint, dict(zip(KINDS, one.counts.tolist(), strict=True)), one.sigma)
+        part, hints, notes = float(self._kinds_rho(facts)), [], {}
+        places = [place for place, hint in enumerate(self.probed) if hint.kind == "text"]
+        measured = iter(door.measure([Ask(Groups((place,), KIND_OF_CODE), part) for place in places]))
+        for hint in self.probed:
+            told, note = hint, ""
+            if hint.kind == "text":
+                one = next(measured)
+                told, note = _kind_of(hint, dict(zip(KINDS, one.counts.tolist(), strict=True)), one.sigma)
+            if not self.untyped and told.kind in (INTEGER, NUMBER) and hint.kind == "text":
+                told = hint  # numbers that the file has as texts stay texts
             hints.append(told)
             notes[hint.name] = note
         return hints, notes
@@ -323,21 +329,20 @@ def prepare_draft(
     probed = tuple(hint.name for hint in kept if _for_free(hint) is None)
     rule, hint = "must have a column that something can be measured of", "check the file, or ignore fewer columns"
     check(bool(probed), "table", Shown("none"), rule, hint)
-    ledger = _ledger(budget, rows, len(probed), untyped)
+    ledger = _ledger(budget, rows, len(probed))
     readable = {name: plain(name, source.column(name)) for name in probed}  # refuses what no table may hold
     probes = ProbedSource(pa.table(readable), probed, bound)
     return DraftJob(kept, left_out, untyped, Curator(probes, ledger, noise), probes.schema.domain)
 
 
-def _ledger(budget: Budget, rows: int | None, columns: int, untyped: bool) -> Ledger:
+def _ledger(budget: Budget, rows: int | None, columns: int) -> Ledger:
     """A ledger with the larger budget of Gaussian accounting if no noise is below one of its least scales."""
     shown, square = budget.delta * SHOWN_SHARE, square_of_values(budget)
     plain = Ledger(budget, None, shown)
     planned(plain, rows or 2, private=rows is None)  # refuses a budget that is too small to count the rows
     for least_scale in LEAST_SCALES:
         ledger = Ledger(budget, least_scale, shown)
-        largest = max(KIND_SHARE, 1 - KIND_SHARE) if untyped else 1.0
-        smallest = gaussian_scale(split(ledger.limit * largest, columns), square)
+        smallest = gaussian_scale(split(ledger.limit, columns), square)  # the largest part is all of an equal one
         if ledger.limit > plain.limit and smallest >= least_scale:
             return ledger
     return plain
