@@ -186,6 +186,16 @@ def test_all_kinds_of_tables(make: Any) -> None:
     assert schema.columns[1].labels == ("a", "b", "c", "other")
 
 
+def test_columns_of_python_objects() -> None:
+    cells = {"v": ["a", None] * 1500, "gone": [None] * 3000, "d": [dt.date(2020, 1, 1)] * 3000, "n": [1, 2] * 1500}
+    frame = pd.DataFrame({name: pd.Series(column, dtype=object) for name, column in cells.items()})
+    schema = drafted(frame)[1]
+    assert [column.name for column in schema.columns] == ["v", "d", "n"]
+    assert schema.columns[0].labels == ("a", "other")
+    assert schema.ignore == ("gone",)
+    assert len(Table.encode(frame, schema)) == 3000
+
+
 def test_units_are_bounded_and_left_out() -> None:
     rows = 6000
     frame = pd.DataFrame({"who": np.arange(rows) // 3, "v": ["a", "b", "c"] * (rows // 3)})

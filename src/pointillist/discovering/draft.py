@@ -307,7 +307,7 @@ def prepare_draft(
         insecure_noise_seed = between(name, whole(name, insecure_noise_seed), 0, 2**63 - 1, "use 0")
     arrow = as_arrow(table)
     framed = type(table).__module__.partition(".")[0] in ("pandas", "polars")
-    hints = hints_of(table if framed else arrow)
+    hints = _typed(hints_of(table), hints_of(arrow)) if framed else hints_of(arrow)
     check_different(arrow.column_names)
     for name in ignore:
         if name not in arrow.column_names:
@@ -322,7 +322,10 @@ def prepare_draft(
     left_out = dict.fromkeys(ignore, "as asked")
     if bound is not None:
         left_out[bound.name] = "the column of the unit, which is never published"
-    kept = tuple(hint for hint in hints if hint.name not in left_out)
+    empty = {field.name for field in arrow.schema if pa.types.is_null(field.type)}
+    kept = tuple(
+        replace(hint, kind="text") if hint.name in empty else hint for hint in hints if hint.name not in left_out
+    )
     untyped = all(hint.kind == "text" for hint in kept)
     source = arrow if bound is None else bounded_rows(arrow, bound, insecure_noise_seed)
     noise = None if insecure_noise_seed is None else InsecureSeededNoise(insecure_noise_seed)
@@ -346,6 +349,12 @@ def _ledger(budget: Budget, rows: int | None, columns: int) -> Ledger:
         if ledger.limit > plain.limit and smallest >= least_scale:
             return ledger
     return plain
+
+
+def _typed(own: Sequence[Hint], converted: Sequence[Hint]) -> list[Hint]:
+    """The types of a data frame; columns of plain Python objects have those of the Arrow table."""
+    pairs = zip(own, converted, strict=True)
+    return [hint if hint.kind else replace(other, dtype="") for hint, other in pairs]
 
 
 def _for_free(hint: Hint) -> Drafted | None:
