@@ -203,6 +203,54 @@ def test_another_table_or_version_cannot_go_on(tmp_path: Path, monkeypatch: pyte
         draft(out, resume=True)
 
 
+def test_what_was_spent_is_never_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resumed draft that fails before its first step, and one whose journal was deleted."""
+    out = tmp_path / "x.toml"
+    with monkeypatch.context() as patch:
+        patch.setattr(probes.ProbedSource, "values_of", lambda *a: 1 / 0)
+        with pytest.raises(PointillistError):
+            draft(out)
+    spent = runs(out)[0]["rho_spent"]
+
+    def closed(text: str) -> None:
+        raise BrokenPipeError(text)
+
+    with pytest.raises(PointillistError, match="BrokenPipeError"):
+        draft(out, resume=True, announce=closed)
+    assert runs(out)[0]["rho_spent"] == spent > 0
+    assert (tmp_path / "x.toml.spending" / "journal").is_file()
+    for path in (tmp_path / "x.toml.spending").iterdir():
+        path.unlink()
+    (tmp_path / "x.toml.spending").rmdir()
+    with pytest.raises(InputError, match="must not have been paid for already"):
+        draft(out)
+
+
+@pytest.mark.parametrize("state", ["folder", "lock", "cut"])
+def test_a_draft_that_died_before_it_could_spend_is_no_obstacle(state: str, tmp_path: Path) -> None:
+    folder = tmp_path / "x.toml.spending"
+    folder.mkdir()
+    if state != "folder":
+        (folder / "lock").touch()
+    if state == "cut":
+        (folder / "journal").write_bytes(b'0123abcd {"kind": "jo')
+    draft(tmp_path / "x.toml")
+    assert not folder.exists()
+
+
+def test_targets_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "there.toml").write_text("mine")
+    with pytest.raises(InputError, match="out must not exist already"):
+        draft(tmp_path / "there.toml")
+    with pytest.raises(InputError, match="out must be a file"):
+        draft(tmp_path)
+    (tmp_path / "other.toml.spending").write_text("mine")
+    with pytest.raises(InputError, match="interrupted draft"):
+        draft(tmp_path / "other.toml")
+    assert names(tmp_path) == {"there.toml", "other.toml.spending"}
+    assert (tmp_path / "there.toml").read_text() == "mine"
+
+
 def test_a_damaged_journal_or_record_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "x.toml"
     with monkeypatch.context() as patch:

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,8 +25,9 @@ from pointillist.data.neighbours import Relation
 from pointillist.data.schema import Schema
 from pointillist.discovering.draft import DraftJob, NothingTold, PrivateDraft, prepare_draft
 from pointillist.errors import InputError, PointillistError, Shown, in_short
+from pointillist.privacy.composition import round_up
 from pointillist.release.journal import NAME as JOURNAL
-from pointillist.release.journal import Journal, Record, read_journal, sync_folder, undamaged
+from pointillist.release.journal import Journal, Record, is_blank, read_journal, sync_folder, undamaged
 from pointillist.release.place import LOCK, lock_file
 from pointillist.release.recorded import RecordedDoor, charged_in
 from pointillist.runs import BookedRun
@@ -146,9 +148,10 @@ class Spending:
     def finish(self, announce: Callable[[str], None]) -> PrivateDraft:
         """Run what is left, and write the schema; whatever stops it, the journal stays if anything was spent."""
         ledger, failed = self.job.curator.ledger, None
+        with undamaged(_folder(self.target) / JOURNAL):  # from here on the ledger has what the journal has
+            door = RecordedDoor(self.job.curator, self.journal, self.job.domain, self.records)
         try:
             announce(self.job.describe())
-            door = RecordedDoor(self.job.curator, self.journal, self.job.domain, self.records)
             try:
                 draft = self.job.run(door)
             except NothingTold as error:
@@ -265,22 +268,32 @@ def _locked(folder: Path, target: Path) -> IO[bytes]:
 
 def _require_free(target: Path, force: bool) -> None:
     """Refuse to spend again for a file that was paid for already, unless that is asked for."""
-    if _folder(target).exists():
-        raise _interrupted(target)
-    spent = [one for one in _runs(target) if one.get("ledger")]
+    check(not target.is_dir(), "out", str(target), "must be a file", "choose another place")
+    _sweep(target)
+    spent = _runs(target)
     if spent and not force:
-        costs = ", ".join(f"({one['epsilon']:g}, {one['delta']:g})" for one in spec_of(spent))
+        costs = ", ".join(f"({one.get('epsilon'):g}, {one.get('delta'):g})" for one in spent)
         rule = f"must not have been paid for already ({_ledger_file(target).name} has {costs})"
         raise InputError("out", str(target), rule, "use that schema, or spend again with --force")
+    hint = "choose another file, or replace it with --force"
+    check(force or not target.exists(), "out", str(target), "must not exist already", hint)
 
 
-def spec_of(spent: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The entries of a record that say what was guaranteed.
-
-    Args:
-        spent: the entries.
-    """
-    return [one for one in spent if isinstance(one.get("epsilon"), float) and isinstance(one.get("delta"), float)]
+def _sweep(target: Path) -> None:
+    """Remove the folder of a draft that died before it could spend anything; refuse any other one."""
+    folder = _folder(target)
+    if not folder.exists():
+        return
+    lock = lock_file(folder / LOCK) if folder.is_dir() else None
+    if lock is None:
+        raise _interrupted(target)
+    with lock:
+        journal = folder / JOURNAL
+        if journal.is_file() and not is_blank(journal):
+            raise _interrupted(target)
+        for name in (JOURNAL, LOCK):
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def _interrupted(target: Path) -> InputError:
@@ -304,7 +317,8 @@ def _runs(target: Path) -> list[dict[str, Any]]:
         return []
     try:
         runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
-        if not all(isinstance(one, dict) and isinstance(one.get("run"), str) for one in runs):
+        figures = all(isinstance(one["run"], str) and one["epsilon"] > 0 and one["delta"] > 0 for one in runs)
+        if not figures:
             raise ValueError("no list of runs")
     except (OSError, ValueError, KeyError, TypeError) as error:
         rule = f"must be a record of what was spent ({type(error).__name__})"
@@ -318,8 +332,13 @@ def _write_runs(target: Path, runs: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _entry(job: DraftJob, run: str, state: str) -> dict[str, Any]:
-    paid = job.paid()
+    """What a draft has spent so far. Before that is known, all that it may spend counts."""
+    ledger, paid = job.curator.ledger, job.paid()
+    charges = (*ledger.entries, *ledger.pending)
+    rho, delta = (sum((Fraction(getattr(one, name)) for one in charges), Fraction(0)) for name in ("rho", "delta"))
+    spent = {"rho_spent": round_up(rho), "delta_spent": round_up(delta)}
+    if state == "open":
+        spent = {"rho_spent": paid.rho, "delta_spent": paid.delta_shown}
     when = datetime.now(UTC).isoformat(timespec="seconds")
-    # Before it is known what was spent, all that may be spent counts.
-    whole = {} if state != "open" else {"rho_spent": paid.rho, "delta_spent": paid.delta_shown}
-    return {"run": run, "state": state, "written": when} | paid.to_dict() | whole
+    listed = {"ledger": [one.to_dict() for one in charges]}
+    return {"run": run, "state": state, "written": when} | paid.to_dict() | spent | listed

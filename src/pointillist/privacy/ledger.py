@@ -83,6 +83,11 @@ class Ledger:
         return tuple(self._entries)
 
     @property
+    def pending(self) -> tuple[Entry, ...]:
+        """The open charges of an interrupted run, which are spent, and under which the next noise is drawn."""
+        return tuple(self._open)
+
+    @property
     def unused(self) -> bool:
         """Whether nothing was ever charged, not even by an interrupted run."""
         return not self._entries and not self._open
