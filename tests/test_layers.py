@@ -103,10 +103,15 @@ def counting_in(path: Path) -> set[str]:
     return {name for module, names in COUNTING.items() for name in (names | {"*"}) & found.get(module, set())}
 
 
+def calls_method(path: Path, name: str) -> bool:
+    """Whether a file calls a method of this name of anything."""
+    calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+    return any(isinstance(called, ast.Attribute) and called.attr == name for called in calls)
+
+
 def reads_batches(path: Path) -> bool:
     """Whether a file asks anything for its batches of rows."""
-    calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
-    return any(isinstance(called, ast.Attribute) and called.attr == "batches" for called in calls)
+    return calls_method(path, "batches")
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -127,6 +132,14 @@ def test_a_source_of_the_private_table_is_made_for_the_curator_alone() -> None:
     # The second counts what a private draft asks the curator for, the third compares a release with the real table,
     # the fourth has made-up tables only.
     assert makers == {"job.py", "data/probes.py", "evaluation/report.py", "auditing/parts.py"}
+
+
+def test_only_the_curator_asks_for_the_values_of_a_column() -> None:
+    """A source is asked for them by the curator; code books, which are public, have a method of the same name."""
+    asking = {str(path.relative_to(ROOT)) for path in MODULES if calls_method(path, "values_of")}
+    assert asking == {"privacy/curator.py", "data/drafts/types.py", "data/statistics_files.py"}
+    makers = {str(path.relative_to(ROOT)) for path in MODULES if "ProbedSource(" in path.read_text()}
+    assert makers == {"discovering/draft.py"}
 
 
 def test_the_curator_itself_is_found_to_count() -> None:
