@@ -270,6 +270,7 @@ def test_an_overdraft_is_refused() -> None:
             "something can be",
         ),
         ({"epsilon": 1e-9, "relation": "add-remove", "delta": 1e-9}, "must leave the number of rows a noise below"),
+        ({"epsilon": 0.001}, "epsilon must leave a column a noise that 50 rows stand out from"),
         ({"insecure_noise_seed": -1}, "insecure_noise_seed must be in"),
     ],
 )
@@ -286,7 +287,8 @@ def test_tables_that_are_none(table: Any) -> None:
 
 
 def test_a_budget_that_tells_nothing_is_said_to_be_spent() -> None:
-    job = prepare_draft(texts(40), epsilon=0.01, delta=1e-9)
+    unique = pa.table({"v": [f"unique {n}" for n in range(3000)]})
+    job = prepare_draft(unique, epsilon=1.0, delta=1e-6)
     with pytest.raises(InputError, match="what was spent is spent"):
         job.run(job.curator)
     assert job.curator.ledger.spent > 0

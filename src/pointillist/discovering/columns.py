@@ -84,8 +84,8 @@ def column_of_numbers(hint: Hint, noisy: np.ndarray, sigma: float, written: bool
         low, high = math.floor(low), math.ceil(high)
     if written:
         words["missing_values"] = OWN_SPELLINGS
-    ends = [abs(edge) for cell in found for edge in number_cell(cell) if edge]
-    if ends and max(ends) >= LONG * max(min(ends), 1.0 if words["integer"] else 0.0):
+    sizes = [abs(edge) for cell in found for edge in number_cell(cell) if edge]
+    if sizes and max(sizes) >= LONG * max(min(sizes), 1.0 if words["integer"] else 0.0):
         words["scale"] = "log" if low >= 0 else "signed-log"
     strong = np.maximum(noisy, 0)[noisy > DEVIATIONS * sigma].sum()
     if low <= 0 <= high and noisy[CENTRE] > max(DEVIATIONS * sigma, POINT * strong) and high - low > 100:
@@ -95,7 +95,8 @@ def column_of_numbers(hint: Hint, noisy: np.ndarray, sigma: float, written: bool
     dtype = own_type(hint.dtype, "int64" if words["integer"] else "float64")
     kept = _within(dtype, low, high)
     column = _first(lambda: Grid(hint.name, kept, dtype=dtype, **words), lambda: Grid(hint.name, (low, high), **words))
-    note = f"Bounds from noisy counts: {kept[0]:,g} to {kept[1]:,g}. Numbers outside, if any, are moved to the bounds."
+    ends = f"{kept[0]:,.10g} to {kept[1]:,.10g}"
+    note = f"Bounds from noisy counts: {ends}. Numbers outside, if any, are moved to the bounds."
     if not words["integer"]:
         note += "\nIf all of them have two decimals, as money has, add step = 0.01."
     return Drafted(column, note if column is not None else RARE)

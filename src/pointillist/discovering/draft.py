@@ -48,7 +48,7 @@ from pointillist.discovering.columns import DEVIATIONS, column_of_numbers, colum
 from pointillist.errors import InputError, Shown, nearest
 from pointillist.job import delta_or_default, relation_of, unit_of
 from pointillist.privacy.budget import Budget
-from pointillist.privacy.curator import Ask, Curator, Found, Seek, planned
+from pointillist.privacy.curator import MOST_ROWS, Ask, Curator, Found, Seek, planned
 from pointillist.privacy.facts import Facts
 from pointillist.privacy.gaussian import LEAST_SCALES
 from pointillist.privacy.insecure import InsecureSeededNoise
@@ -333,6 +333,7 @@ def prepare_draft(
     rule, hint = "must have a column that something can be measured of", "check the file, or ignore fewer columns"
     check(bool(probed), "table", Shown("none"), rule, hint)
     ledger = _ledger(budget, rows, len(probed))
+    _require_use(ledger, rows, len(probed))
     readable = {name: plain(name, source.column(name)) for name in probed}  # refuses what no table may hold
     probes = ProbedSource(pa.table(readable), probed, bound)
     return DraftJob(kept, left_out, untyped, Curator(probes, ledger, noise), probes.schema.domain)
@@ -349,6 +350,15 @@ def _ledger(budget: Budget, rows: int | None, columns: int) -> Ledger:
         if ledger.limit > plain.limit and smallest >= least_scale:
             return ledger
     return plain
+
+
+def _require_use(ledger: Ledger, rows: int | None, columns: int) -> None:
+    """Refuse a budget with which not even a value of all rows would be above the noise."""
+    needed = DEVIATIONS * gaussian_scale(split(ledger.limit, columns), square_of_values(ledger.budget))
+    most = MOST_ROWS if rows is None else rows
+    rule = f"must leave a column a noise that {most:,} rows stand out from ({needed:,.0f} would be needed)"
+    hint = "use a larger epsilon, or ignore some columns"
+    check(needed <= most, "epsilon", ledger.budget.epsilon, rule, hint)
 
 
 def _typed(own: Sequence[Hint], converted: Sequence[Hint]) -> list[Hint]:
