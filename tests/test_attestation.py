@@ -1052,8 +1052,8 @@ def test_the_commands(plain: Path, command: Callable[..., tuple[int, str]]) -> N
     assert "signed plain with the key " in text
     code, text = command("verify", "plain", "--public-key", "key.pem.pub", "--replay")
     assert code == 0
-    assert "verified: all 17 checks that apply to plain passed" in text
-    assert [line.split()[0] for line in text.splitlines()] == ["ok"] * 17 + ["verified:"]
+    assert "verified: all 18 checks that apply to plain passed" in text
+    assert [line.split()[0] for line in text.splitlines()] == ["ok"] * 18 + ["verified:"]
     code, text = command("verify", "plain", "--json")
     found = json.loads(text)
     assert (code, found["ok"], found["private"], found["release"]) == (0, True, True, "plain")

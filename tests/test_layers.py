@@ -15,8 +15,8 @@ ROOT = Path(pointillist.__file__).parent
 LAYERS = [
     "errors", "reporting", "checks", "showing", "memory", "data", "queries", "privacy", "framework", "strategies",
     "families", "solvers", "updates", "starts", "algorithms", "refining", "release", "accounts", "job", "runs",
-    "evaluation", "synthesizer", "attestation", "auditing", "__init__", "leaving", "cli_tables", "cli_account",
-    "cli_attest", "cli_audit", "cli_complete", "cli_output", "cli_sample", "cli_schema", "cli",
+    "discovering", "evaluation", "synthesizer", "attestation", "auditing", "__init__", "leaving", "cli_tables",
+    "cli_account", "cli_attest", "cli_audit", "cli_complete", "cli_output", "cli_sample", "cli_schema", "cli",
 ]  # fmt: skip
 HEAVY = (
     "opendp", "pyarrow", "pandas", "polars", "jax", "optax", "pysat", "matplotlib", "cryptography", "sklearn",
@@ -103,10 +103,15 @@ def counting_in(path: Path) -> set[str]:
     return {name for module, names in COUNTING.items() for name in (names | {"*"}) & found.get(module, set())}
 
 
+def calls_method(path: Path, name: str) -> bool:
+    """Whether a file calls a method of this name of anything."""
+    calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+    return any(isinstance(called, ast.Attribute) and called.attr == name for called in calls)
+
+
 def reads_batches(path: Path) -> bool:
     """Whether a file asks anything for its batches of rows."""
-    calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
-    return any(isinstance(called, ast.Attribute) and called.attr == "batches" for called in calls)
+    return calls_method(path, "batches")
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -115,7 +120,7 @@ def test_only_the_curator_counts_private_rows(path: Path) -> None:
     name = str(path.relative_to(ROOT))
     allowed = [names for place, names in MAY_COUNT.items() if name.startswith(place)]
     assert counting_in(path) <= set().union(*allowed), f"{name} must ask the curator"
-    assert not reads_batches(path) or name == "data/sources.py"
+    assert not reads_batches(path) or name in ("data/sources.py", "data/probes.py")
 
 
 def test_a_source_of_the_private_table_is_made_for_the_curator_alone() -> None:
@@ -124,8 +129,17 @@ def test_a_source_of_the_private_table_is_made_for_the_curator_alone() -> None:
         for path in MODULES
         if "TableSource" in names_from(path).get("pointillist.data.sources", set())
     }
-    # The second compares a release with the real table, the third has made-up tables only.
-    assert makers == {"job.py", "evaluation/report.py", "auditing/parts.py"}
+    # The second counts what a private draft asks the curator for, the third compares a release with the real table,
+    # the fourth has made-up tables only.
+    assert makers == {"job.py", "data/probes.py", "evaluation/report.py", "auditing/parts.py"}
+
+
+def test_only_the_curator_asks_for_the_values_of_a_column() -> None:
+    """A source is asked for them by the curator; code books, which are public, have a method of the same name."""
+    asking = {str(path.relative_to(ROOT)) for path in MODULES if calls_method(path, "values_of")}
+    assert asking == {"privacy/curator.py", "data/drafts/types.py", "data/statistics_files.py"}
+    makers = {str(path.relative_to(ROOT)) for path in MODULES if "ProbedSource(" in path.read_text()}
+    assert makers == {"discovering/draft.py"}
 
 
 def test_the_curator_itself_is_found_to_count() -> None:

@@ -35,6 +35,7 @@ from pointillist import (
     draft_schema,
     evaluate,
     prepare,
+    private_schema,
     random_kway,
     synthesize,
 )
@@ -44,6 +45,7 @@ CALLS: list[Callable[..., Any]] = [
     synthesize,
     evaluate,
     draft_schema,
+    private_schema,
     all_kway,
     random_kway,
     Job.run,

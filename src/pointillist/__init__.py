@@ -9,6 +9,7 @@ from pointillist.data.rules import Rule
 from pointillist.data.schema import About, Categorical, Constant, Grid, Identifier, Numeric, Schema, Temporal
 from pointillist.data.sources import Source
 from pointillist.data.table import Table
+from pointillist.discovering import private_schema
 from pointillist.errors import BudgetError, InputError, PointillistError, RunStopped
 from pointillist.evaluation.judgement import Evaluation
 from pointillist.evaluation.report import evaluate
@@ -58,6 +59,7 @@ __all__ = [
     "evaluate",
     "load",
     "prepare",
+    "private_schema",
     "random_kway",
     "resume",
     "synthesize",

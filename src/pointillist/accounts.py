@@ -91,6 +91,13 @@ fractions. least_scale of a run is empty for zCDP."""
 UNIT_TABLE = "CREATE TABLE unit (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL)"
 """The column of the unit that an account is for; an account by row has no such table."""
 
+SHOWN_TABLE = "CREATE TABLE IF NOT EXISTS shown (run TEXT PRIMARY KEY, delta REAL NOT NULL)"
+"""The part of delta of each run that shows values which only one unit has; made when the first such run is let in. It
+is what the filter leaves of the cap's delta, so that versions which do not know this table keep the cap, too."""
+
+SHOWN_SHARE = 0.5
+"""The share of the cap's delta that is kept for such runs, if the first run is one."""
+
 COLUMNS = "number, run, label, epsilon, delta, least_scale, rho, spent, done, reserved, settled"
 """Of a run, in the order of :func:`_booking`."""
 
@@ -126,6 +133,7 @@ class Booking:
         done: whether it has ended: then ``spent`` counts, otherwise ``rho``.
         reserved: when it was reserved, in UTC.
         settled: when it was settled last; None if it never was.
+        delta_shown: the part of its delta for showing values that only one unit has.
     """
 
     number: int
@@ -140,6 +148,7 @@ class Booking:
     done: bool
     reserved: str
     settled: str | None
+    delta_shown: float = 0.0
 
     @property
     def counts(self) -> Fraction:
@@ -330,6 +339,9 @@ class Account:
                 if not before.done:
                     return
             self._let_in(db, run, ledger)
+            if ledger.delta_shown:
+                db.execute(SHOWN_TABLE)
+                db.execute("INSERT OR REPLACE INTO shown (run, delta) VALUES (?, ?)", (run, ledger.delta_shown))
             if before is not None:
                 db.execute("UPDATE runs SET done = 0 WHERE run = ?", (run,))
                 return
@@ -371,6 +383,8 @@ class Account:
             ended = int(bool(done) or found.done)
             values = (str(amount), ended, _now(), run)
             db.execute("UPDATE runs SET spent = ?, done = ?, settled = ? WHERE run = ?", values)
+            if found.delta_shown and ended and amount == 0:  # it has looked at nothing
+                db.execute("DELETE FROM shown WHERE run = ?", (run,))
 
     def spent(self, run: str) -> Fraction:
         """What a run is known to have spent; 0 if nothing was settled yet, or it is not booked.
@@ -387,7 +401,8 @@ class Account:
         with _transaction(self.path) as db:
             bookings, chosen = _bookings(db, self.path), _filter(db, self.path, self.budget)
         booked, cap = _booked(bookings), self.budget
-        epsilon, composition = booked.epsilon(cap.delta)
+        shown = sum((Fraction(one.delta_shown) for one in bookings), Fraction(0))
+        epsilon, composition = booked.epsilon(minus(cap.delta, shown))
         within = chosen is None or chosen.allows(booked)
         return Total(
             epsilon=min(epsilon, cap.epsilon) if within else epsilon,  # the two may differ by rounding
@@ -414,15 +429,23 @@ class Account:
     def _let_in(self, db: sqlite3.Connection, run: str, ledger: Ledger) -> None:
         """Refuse a run for which there is no room. The first run that costs anything decides on the filter."""
         cap, rho, scale = self.budget, Fraction(ledger.limit), ledger.least_scale
-        booked = _booked([one for one in _bookings(db, self.path) if one.run != run])
+        others = [one for one in _bookings(db, self.path) if one.run != run]
+        booked, shown = _booked(others), sum((Fraction(one.delta_shown) for one in others), Fraction(0))
         chosen = _filter(db, self.path, cap) if booked.rho else None
+        asked = Fraction(ledger.delta_shown)
         if chosen is None:
-            chosen = Filter.opening(cap.epsilon, cap.delta, booked.plus(rho, scale))
+            kept = max(Fraction(cap.delta * SHOWN_SHARE), shown + asked) if shown + asked else Fraction(0)
+            if kept >= Fraction(cap.delta):
+                raise _no_delta(run, ledger, minus(cap.delta, shown))
+            chosen = Filter.opening(cap.epsilon, minus(cap.delta, kept), booked.plus(rho, scale))
             values = (chosen.zcdp_delta, chosen.gaussian_delta, chosen.least_scale)
             db.execute("UPDATE account SET zcdp_delta = ?, gaussian_delta = ?, least_scale = ?", values)
         if not chosen.allows(booked.plus(rho, scale)):
             left = _down(chosen.left(booked, scale))
             raise AccountExceeded(ledger.limit, left, _refusal(run, ledger, left))
+        room = minus(cap.delta, Fraction(chosen.zcdp_delta) + Fraction(chosen.gaussian_delta) + shown)
+        if asked > Fraction(room):
+            raise _no_delta(run, ledger, max(room, 0.0))
 
     def _left(self, chosen: Filter | None, booked: Booked, least_scale: float | None) -> Fraction:
         """What one more run may cost; of an empty account, what its first run may cost."""
@@ -440,6 +463,16 @@ def _refusal(run: str, ledger: Ledger, left: float) -> str:
     )
 
 
+def _no_delta(run: str, ledger: Ledger, left: float) -> AccountExceeded:
+    """The refusal of a run that would show values for which the account has no part of delta."""
+    hint = "use a smaller delta" if left else "book a private schema before any other run, which keeps a part for it"
+    text = (
+        f"run {run!r} must use at most the delta that the account has left for values that only one unit has "
+        f"({left:.6g}), got {ledger.delta_shown:.6g}; the account is unchanged: {hint}."
+    )
+    return AccountExceeded(ledger.delta_shown, left, text)
+
+
 def _epsilon_for(rho: float, delta: float, accounting: str) -> float:
     """The epsilon of a run that may cost rho: three digits, rounded down, so that such a run is let in."""
     exact = epsilon_of(rho, delta) if accounting == "zCDP" else gaussian_epsilon_of(rho, delta, LARGE_SCALE)
@@ -450,6 +483,7 @@ def _epsilon_for(rho: float, delta: float, accounting: str) -> float:
 def _require_same(before: Booking, ledger: Ledger) -> None:
     """A run that goes on has the figures that it was booked with."""
     same = before.rho == Fraction(ledger.limit) and before.least_scale == ledger.least_scale
+    same = same and (before.done or before.delta_shown == ledger.delta_shown)
     rule = f"must keep the figures of its reservation (rho = {round_up(before.rho)!r}, {before.accounting})"
     given = Shown(f"rho = {ledger.limit!r}, {ledger.accounting}")
     check(same, f"run {before.run!r}", given, rule, "give a new run another id")
@@ -656,7 +690,19 @@ def _damaged(path: Path, reason: str) -> InputError:
 
 
 def _bookings(db: sqlite3.Connection, path: Path) -> list[Booking]:
-    return [_booking(path, *row) for row in db.execute(f"SELECT {COLUMNS} FROM runs ORDER BY number")]
+    shown = _shown_deltas(db, path)
+    found = [_booking(path, *row) for row in db.execute(f"SELECT {COLUMNS} FROM runs ORDER BY number")]
+    return [replace(one, delta_shown=shown.get(one.run, 0.0)) for one in found]
+
+
+def _shown_deltas(db: sqlite3.Connection, path: Path) -> dict[str, float]:
+    """The part of delta for showing values, of each run that has one."""
+    if db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'shown'").fetchone() is None:
+        return {}
+    rows = db.execute("SELECT run, delta FROM shown").fetchall()
+    if not all(isinstance(run, str) and _is_figure(delta) and delta < 1 for run, delta in rows):
+        raise _damaged(path, "a part of delta is not a number")
+    return dict(rows)
 
 
 def _booking(
@@ -712,7 +758,7 @@ def _fraction(text: Any) -> Fraction | None:
 
 def _find(db: sqlite3.Connection, path: Path, run: str) -> Booking | None:
     row = db.execute(f"SELECT {COLUMNS} FROM runs WHERE run = ?", (run,)).fetchone()
-    return None if row is None else _booking(path, *row)
+    return None if row is None else replace(_booking(path, *row), delta_shown=_shown_deltas(db, path).get(run, 0.0))
 
 
 def _booked(bookings: list[Booking]) -> Booked:
@@ -731,6 +777,7 @@ def _filter(db: sqlite3.Connection, path: Path, cap: Budget) -> Filter | None:
         return None
     if row is None or not all(isinstance(one, float) and one >= 0 for one in row):
         raise _damaged(path, "its rule is not made of numbers")
-    if row[2] <= SMALLEST_SCALE or not row[0] + row[1] <= cap.delta * (1 + 1e-12):
+    shown = sum(_shown_deltas(db, path).values())
+    if row[2] <= SMALLEST_SCALE or not row[0] + row[1] + shown <= cap.delta * (1 + 1e-12):
         raise _damaged(path, "its rule is not that of its cap")
     return Filter(cap.epsilon, *row)

@@ -97,6 +97,7 @@ def _lines(one: Booking) -> list[tuple[str, str]]:
         ("label", one.label),
         ("guarantee", f"epsilon {one.epsilon:g}, delta {one.delta:g}"),
         ("accounting", f"{one.accounting}{scale}"),
+        *([("delta of values", f"{one.delta_shown:g}, for values that only one unit has")] if one.delta_shown else []),
         ("rho reserved", repr(round_up(one.rho))),
         ("rho spent", "not known" if one.spent is None else repr(round_up(one.spent))),
         ("rho that counts", repr(round_up(one.counts))),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
@@ -40,6 +41,7 @@ def print_release(release: Release, folder: Path, seconds: float) -> None:
         "relation": about.privacy.relation,
         "rho": about.privacy.rho,
         "rho_spent": about.privacy.rho_spent,
+        **({} if about.privacy.with_schema is None else {"with_schema": asdict(about.privacy.with_schema)}),
         "statement": release.statement,
         "seconds": round(seconds, 3),
     }

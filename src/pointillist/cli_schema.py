@@ -18,9 +18,12 @@ from pointillist.data.dialects import Dialect
 from pointillist.data.draft import Draft, draft_from
 from pointillist.data.drafts.types import draft_from_types
 from pointillist.data.messages import fragment
+from pointillist.data.neighbours import Relation
 from pointillist.data.schema import problems_of, read_spec, sound_part
 from pointillist.data.table import problems_in
-from pointillist.errors import printable
+from pointillist.discovering import prepare_draft
+from pointillist.discovering.spending import resumed_options, write_draft
+from pointillist.errors import Shown, printable
 
 __all__ = ["schema_app"]
 
@@ -63,19 +66,55 @@ def draft(
     from_types: Annotated[
         bool, typer.Option("--from-types", help="From types, labels or a code book alone; reads no value of the data.")
     ] = False,
+    private: Annotated[
+        bool, typer.Option("--private", help="Spend a budget instead: noisy counts and discovered values, no review.")
+    ] = False,
+    epsilon: Annotated[float | None, typer.Option("--epsilon", help="With --private: privacy loss, above 0.")] = None,
+    delta: Annotated[float | None, typer.Option("--delta", help="With --private: default 1/n^2 under replace.")] = None,
+    relation: Annotated[
+        str | None, typer.Option("--relation", help="With --private: replace or add-remove, as in synth.")
+    ] = None,
+    unit: Annotated[
+        str | None, typer.Option("--unit", help="With --private: column of the person or thing to be protected.")
+    ] = None,
+    max_rows: Annotated[
+        int | None, typer.Option("--max-rows", help="With --private: rows of each unit that are used, at most.")
+    ] = None,
+    account: Annotated[
+        Path | None, typer.Option("--account", help="With --private: account that the budget is booked in.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="With --private: finish an interrupted draft, spending nothing twice.")
+    ] = False,
     separator: Separator = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
     header: Header = None,
 ) -> None:
-    """Draft a schema from a file. It is NOT public knowledge until a person has reviewed it."""
+    """Draft a schema from a file. It is NOT public knowledge until a person has reviewed it, unless it is --private."""
     target = out or schema_beside(data)
+    options: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "relation": relation,
+        "unit": unit,
+        "max_rows": max_rows,
+    }
+    given = [name for name, value in (options | {"account": account}).items() if value is not None]
+    _check_private(private, resume, given, from_types)
     hint = "choose another file, or overwrite it with --force"
-    check(force or not target.exists(), "out", str(target), "must not exist already", hint)
+    hint += "; what it cost stays spent, and the new one is paid for again" if private else ""
+    check(force or resume or not target.exists(), "out", str(target), "must not exist already", hint)
     good = target.absolute().parent.is_dir() and not target.is_dir()
     hint = "make the folder first, or choose another file"
     check(good, "out", str(target), "must be a file in an existing folder", hint)
     dialect = Dialect(separator, encoding, decimal, header)
+    if private:
+        rule, hint = "must be a file with --private: named datasets have a public schema", "leave --private out"
+        check(not is_dataset(data), "data", data, rule, hint)
+        options["ignore"] = list(ignore or ())
+        _draft_privately(data, target, read_table(data, dialect), options, force, resume, account)
+        return
     if is_dataset(data):
         known = datasets.load(data).schema
         known.save(target)
@@ -88,6 +127,50 @@ def draft(
     )
     made.save(target, data)
     _show(made, data, target)
+
+
+def _check_private(private: bool, resume: bool, given: list[str], from_types: bool) -> None:
+    """Refuse options that do not go together."""
+    for name in given:
+        check(private, name, Shown("one"), "must be given with --private only", "add --private, or leave it out")
+    rule = "must be given with --private only"
+    check(private or not resume, "resume", True, rule, "add --private, or leave it out")
+    rule, hint = "must not be given with --private", "leave one of them out: --private reads types, too"
+    check(not (private and from_types), "from_types", True, rule, hint)
+    rule = "must not be given with --resume, which goes on with the budget of the interrupted draft"
+    check(not (resume and given), "resume", Shown(f"with {', '.join(given)}"), rule, "leave them out")
+    rule, hint = "must be given with --private", "add for example --epsilon 0.1"
+    check(not private or resume or "epsilon" in given, "epsilon", Shown("none"), rule, hint)
+
+
+def _draft_privately(
+    data: str, target: Path, table: Any, options: dict[str, Any], force: bool, resume: bool, account: Path | None
+) -> None:
+    """Spend a budget on a schema, and say what it is for."""
+    options = resumed_options(target) if resume else options | {"insecure_noise_seed": None}
+    job = prepare_draft(table, **options)
+
+    def announce(text: str) -> None:
+        screen.print(text, markup=False)
+
+    draft = write_draft(job, target, options, force=force, resume=resume, account=account, announce=announce)
+    screen.print(printable(f"wrote {target}: {_kinds(draft.schema.to_dict()['column'])}"), markup=False)
+    for column in draft.schema.everything:
+        note = draft.schema.notes[column.name].splitlines()[0].partition(". ")[0].rstrip(".")
+        screen.print(printable(f"  {fragment(column.name)}: {note}"), markup=False)
+    for name, why in draft.left_out.items():
+        screen.print(printable(f"left out {fragment(name)}: {why}"), markup=False)
+    n = job.curator.public_rows
+    screen.print(job.curator.ledger.statement(n), markup=False)
+    screen.print(
+        printable(f"The charges are in {target.name}.ledger.json. A release made with this schema counts them:")
+    )
+    more = "" if job.curator.relation is Relation.REPLACE else f" --relation {job.curator.relation.value}"
+    bound = job.curator.ledger.budget.unit
+    more = more if bound is None else f" --unit {bound.name} --max-rows {bound.max_rows}"
+    delta = "" if n is not None else f" --delta {job.curator.ledger.budget.delta:g}"
+    line = f"  pointillist synth {data} --schema {target} --epsilon 1{delta}{more}"
+    screen.print(printable(line), markup=False)
 
 
 def _show(made: Draft, data: str, target: Path) -> None:

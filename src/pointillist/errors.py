@@ -85,14 +85,15 @@ class BudgetError(PointillistError):
         asked: the rho of all that was to be charged.
         left: the rho that is left.
         label: what it was for.
+        of: what there is too little of: rho, or the part of delta for values that only one unit has.
     """
 
-    def __init__(self, asked: float, left: float, label: str) -> None:
+    def __init__(self, asked: float, left: float, label: str, of: str = "rho") -> None:
         self.asked = asked
         self.left = left
         super().__init__(
-            f"{label} must cost at most the rho that is left ({left:.6g}), got {asked:.6g}; "
-            "the ledger is unchanged: use fewer rounds or a larger epsilon."
+            f"{label} must cost at most the {of} that is left ({left:.6g}), got {asked:.6g}; "
+            f"the ledger is unchanged: use fewer rounds or a larger {'epsilon' if of == 'rho' else of}."
         )
 
 

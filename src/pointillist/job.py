@@ -13,6 +13,7 @@ from pointillist.checks import between, check, flag, one_of, present, real, whol
 from pointillist.data.domain import Domain
 from pointillist.data.messages import fragment
 from pointillist.data.neighbours import Relation, Unit
+from pointillist.data.paid import Paid
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Schema
 from pointillist.data.sources import Source, TableSource
@@ -24,6 +25,7 @@ from pointillist.framework import Algorithm, Log, Round, run
 from pointillist.memory import estimate
 from pointillist.privacy.account import ledger_for, require_effect
 from pointillist.privacy.budget import Budget
+from pointillist.privacy.composition import together_with
 from pointillist.privacy.curator import MOST_ROWS, Curator, Door, planned
 from pointillist.privacy.facts import Facts, Phase
 from pointillist.privacy.insecure import InsecureSeededNoise
@@ -41,6 +43,7 @@ from pointillist.release import (
     PublicUsed,
     Refined,
     Release,
+    WithSchema,
     drawn_rows,
     read,
     versions,
@@ -49,7 +52,16 @@ from pointillist.reporting import phase as report_phase
 from pointillist.reporting import step as report_step
 from pointillist.showing import watched
 
-__all__ = ["Job", "SpendingProgress", "default_method", "prepare", "workload_of"]
+__all__ = [
+    "Job",
+    "SpendingProgress",
+    "default_method",
+    "delta_or_default",
+    "prepare",
+    "relation_of",
+    "unit_of",
+    "workload_of",
+]
 
 SpendingProgress = Callable[[int, int, float], None]
 """Called before the first round, when a round has measured, and after it: rounds done, rounds in all, share of the
@@ -111,16 +123,17 @@ def prepare(
     if insecure_noise_seed is not None:
         name = "insecure_noise_seed"
         insecure_noise_seed = between(name, whole(name, insecure_noise_seed), 0, 2**63 - 1, "use 0")
-    source = _source(table, schema, _unit(unit, max_rows), insecure_noise_seed)
+    source = _source(table, schema, unit_of(unit, max_rows), insecure_noise_seed)
     source.schema.require_reviewed("of the table")
     rule, hint = "must be another table", "give a table that is public already, or leave it out"
     check(public is None or public is not table, "public", Shown("the private table"), rule, hint)
     bound = getattr(source, "unit", None)
-    relation = _relation(relation, bound)
+    relation = relation_of(relation, bound)
     rows_known = source.rows if relation is Relation.REPLACE else None  # where n is private, it decides nothing
     enough = rows_known is None or rows_known >= 2
     check(enough, "table", Shown(f"{rows_known}"), "must have at least 2 rows", "give the whole table")
-    budget = Budget(real("epsilon", epsilon, 1.0), _delta(delta, rows_known), relation, bound)
+    budget = Budget(real("epsilon", epsilon, 1.0), delta_or_default(delta, rows_known), relation, bound)
+    _require_same_protection(source.schema.paid, budget, insecure_noise_seed is None)
     seed = between("seed", whole("seed", seed), 0, 2**63 - 1, "use 0")
     if rows is not None:
         rows = between("rows", whole("rows", rows), 1, MOST_ROWS, "give for example 1000")
@@ -438,6 +451,10 @@ class Job:
         statement = ledger.statement(self.curator.public_rows, log.total if log.facts.total_sigma else None)
         if public is not None:
             statement += f"\nThe public table that was used with it ({public.rows:,} rows) is not protected."
+        paid, both = self.schema.paid, None
+        if paid is not None:
+            both = WithSchema(paid.epsilon, paid.delta, *together_with(paid, ledger))
+            statement += "\n" + ledger.with_schema(paid.epsilon, paid.delta, (both.epsilon, both.delta))
         if not noise.private:
             statement = f"NOT PRIVATE: made with {noise.description}. With real noise it would be:\n{statement}"
         return Privacy(
@@ -452,7 +469,24 @@ class Job:
             statement=statement,
             ledger=ledger.entries,
             unit=ledger.budget.unit,
+            with_schema=both,
         )
+
+
+def _require_same_protection(paid: Paid | None, budget: Budget, private: bool) -> None:
+    """Refuse a run whose cost cannot be added to that of its schema."""
+    if paid is None:
+        return
+    rule = f"must be that of the schema, which was paid for under {paid.relation.value}"
+    hint = "use that relation, or make the schema again"
+    check(budget.relation is paid.relation, "relation", budget.relation.value, rule, hint)
+    names = [None if one is None else one.name for one in (budget.unit, paid.unit)]
+    wanted = "rows" if names[1] is None else f"the unit {fragment(names[1])}"
+    shown = Shown("rows" if names[0] is None else f"the unit {fragment(names[0])}")
+    rule, hint = f"must be that of the schema, which was paid for by {wanted}", "use that, or make the schema again"
+    check(names[0] == names[1], "unit", shown, rule, hint)
+    rule, hint = "must be private, since the run is", "make it again without insecure_noise_seed"
+    check(paid.private or not private, "schema", Shown("one made with seeded noise"), rule, hint)
 
 
 def default_method(
@@ -500,15 +534,25 @@ def _asked(workload: str | Workload, given: Domain, refining: Refining | None, m
     return Workload.from_dict(asked.to_dict(), planned_for)
 
 
-def _unit(name: str | None, max_rows: int | None) -> Unit | None:
-    """The unit that is asked for."""
+def unit_of(name: str | None, max_rows: int | None) -> Unit | None:
+    """The unit that is asked for.
+
+    Args:
+        name: the column of the unit; None for rows.
+        max_rows: the rows of each unit, at most.
+    """
     rule, hint = "must be given together with max_rows", "give both, for example unit person_id and max_rows 3"
     check((name is None) == (max_rows is None), "unit", brief(name), rule, hint)
     return None if name is None or max_rows is None else Unit(name, max_rows)
 
 
-def _relation(relation: str | Relation | None, unit: Unit | None) -> Relation:
-    """The relation that is asked for, or the one that suits the unit."""
+def relation_of(relation: str | Relation | None, unit: Unit | None) -> Relation:
+    """The relation that is asked for, or the one that suits the unit.
+
+    Args:
+        relation: its name; None for the default.
+        unit: what is protected as a whole; None for rows.
+    """
     if relation is None:
         return Relation.REPLACE if unit is None else Relation.ADD_REMOVE
     return Relation(one_of("relation", relation, [r.value for r in Relation]))
@@ -558,7 +602,13 @@ def _method(
     return method if isinstance(method, Method) else get_method(method)
 
 
-def _delta(delta: float | None, rows: int | None) -> float:
+def delta_or_default(delta: float | None, rows: int | None) -> float:
+    """The delta that is asked for, or 1/n^2 where n is public.
+
+    Args:
+        delta: the delta; None for the default.
+        rows: the number of rows; None where it is private.
+    """
     if delta is not None:
         return real("delta", delta, 1e-9)
     rule = "must be given under add-remove, since 1/n^2 would reveal n"

@@ -26,6 +26,7 @@ from pointillist.data.sources import LaterSource
 from pointillist.errors import RunStopped, Shown, in_short
 from pointillist.job import Job, SpendingProgress, prepare
 from pointillist.privacy.composition import round_up
+from pointillist.privacy.ledger import Ledger
 from pointillist.queries.workload import Workload
 from pointillist.release import Place, Release
 from pointillist.release.journal import NAME as JOURNAL
@@ -34,7 +35,7 @@ from pointillist.release.recorded import RecordedDoor, charged_in
 from pointillist.reporting import phase
 from pointillist.showing import watched
 
-__all__ = ["journal_of", "resume", "run_into", "synthesize"]
+__all__ = ["BookedRun", "journal_of", "resume", "run_into", "synthesize"]
 
 OPTIONS = ("rows", "seed", "insecure_noise_seed", "zcdp")
 """Arguments of :func:`prepare` that a journal keeps as they are."""
@@ -115,14 +116,14 @@ def run_into(
         rule, hint = "must not be given with seeded noise, which is not private", "leave one of them out"
         check(job.curator.noise.private, "account", Shown("one"), rule, hint)
         account = account if isinstance(account, Account) else Account.open(account)
-    booking = Booked(uuid.uuid4().hex, account)
+    booking = BookedRun(uuid.uuid4().hex, account)
     place = Place.claim(out, force, inputs, job.disk)
     try:
         journal = Journal.create(place.work)
         try:
             more = {"run": booking.run, "origin": dict(origin or {}), "account": booking.file}
             journal.append("job", job.to_dict() | more)
-            booking.reserve(job)
+            booking.reserve(_label(job), job.curator.ledger)
         except BaseException:
             journal.close()
             raise
@@ -167,9 +168,9 @@ def resume(
             begun, _ = read_journal(path)
             spec = begun[0].data
             job = _job_of(spec, table, public, method)
-            booking = Booked(spec["run"], None if spec["account"] is None else Account.open(spec["account"]))
+            booking = BookedRun(spec["run"], None if spec["account"] is None else Account.open(spec["account"]))
             booking.require_newest(path, charged_in(begun))
-        booking.reserve(job)
+        booking.reserve(_label(job), job.curator.ledger)
         journal, records = Journal.reopen(place.work)
         opened.callback(journal.close)
         with undamaged(path):
@@ -179,7 +180,7 @@ def resume(
 
 
 @dataclass(frozen=True)
-class Booked:
+class BookedRun:
     """A run in an account, or in none."""
 
     run: str
@@ -190,11 +191,10 @@ class Booked:
         """The file of the account."""
         return None if self.account is None else str(Path(self.account.path).resolve())
 
-    def reserve(self, job: Job) -> None:
+    def reserve(self, label: str, ledger: Ledger) -> None:
         """Book the whole budget before anything is looked at, or refuse."""
         if self.account is not None:
-            label = f"{job.method.name}, {job.task.workload.describe()}"
-            self.account.reserve(self.run, label, job.curator.ledger)
+            self.account.reserve(self.run, label, ledger)
 
     def require_newest(self, journal: Path, charged: Fraction) -> None:
         """Refuse a journal that has less than the account knows to be spent: it is a copy from before, and what is
@@ -204,11 +204,11 @@ class Booked:
         hint = "resume the run in its own folder, not in a copy"
         check(Fraction(round_up(charged)) >= known, "journal", str(journal), rule, hint)
 
-    def settle(self, job: Job, done: bool) -> None:
+    def settle(self, ledger: Ledger, done: bool) -> None:
         """Note what was spent; if that fails, the whole budget stays booked, which is safe."""
         if self.account is not None:
             with contextlib.suppress(Exception):
-                self.account.settle(self.run, job.curator.ledger.spent, done=done)
+                self.account.settle(self.run, ledger.spent, done=done)
 
 
 def _finish(
@@ -216,7 +216,7 @@ def _finish(
     door: RecordedDoor,
     place: Place,
     journal: Journal,
-    booking: Booked,
+    booking: BookedRun,
     progress: bool | SpendingProgress | None,
     announce: Callable[[str], None],
 ) -> Release:
@@ -228,7 +228,7 @@ def _finish(
             if staged is not job:
                 job, door = staged, door.onto(staged.curator, staged.schema.domain)
             params, log = job.execute(door, call, announce)
-            booking.settle(job, done=True)  # nothing more will be charged
+            booking.settle(job.curator.ledger, done=True)  # nothing more will be charged
             release = job.release(params, log)
             phase("writing")
             place.publish(release.write)
@@ -236,20 +236,24 @@ def _finish(
     except BaseException as error:
         journal.close()
         if job.curator.ledger.unused:
-            booking.settle(job, done=True)
+            booking.settle(job.curator.ledger, done=True)
             place.abandon()
             raise
         if place.finished:
             place.close()
             raise
         if log is None:
-            booking.settle(job, done=False)
+            booking.settle(job.curator.ledger, done=False)
         _write_ledger(job, place, error)
         place.close()
         reason = error.reason if isinstance(error, RunStopped) else f"stopped by {in_short(error)}"
         kept = f"what was measured is kept: finish it with `pointillist resume {place.target}`"
         raise job.stopped(f"{reason}; {kept}", error.log if isinstance(error, RunStopped) else log) from error
     return release
+
+
+def _label(job: Job) -> str:
+    return f"{job.method.name}, {job.task.workload.describe()}"
 
 
 def _write_ledger(job: Job, place: Place, error: BaseException) -> None:
@@ -267,7 +271,7 @@ def _write_ledger(job: Job, place: Place, error: BaseException) -> None:
         "rho": ledger.limit,
         "spent": ledger.spent,
         "noise": job.curator.noise.description,
-        "ledger": [asdict(entry) for entry in ledger.entries],
+        "ledger": [entry.to_dict() for entry in ledger.entries],
     }
     try:
         (place.work / "ledger.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

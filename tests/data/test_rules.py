@@ -14,7 +14,16 @@ import pytest
 from pyarrow import parquet
 
 from pointillist import (
-    Categorical, InputError, Numeric, Release, Schema, Table, Temporal, evaluate, prepare, synthesize,
+    Categorical,
+    InputError,
+    Numeric,
+    Release,
+    Schema,
+    Table,
+    Temporal,
+    evaluate,
+    prepare,
+    synthesize,
 )  # fmt: skip
 from pointillist.attestation import verify
 from pointillist.data.conditions import cells_of

@@ -143,7 +143,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (spec_of(), "schema must have at least one column, got no column; add columns."),
     (
         spec_of(SEX, reviewd=True),
-        "schema must only have the keys format, reviewed, ignore, column, rule, got 'reviewd'; "
+        "schema must only have the keys format, reviewed, ignore, privacy, column, rule, got 'reviewd'; "
         "did you mean 'reviewed'.",
     ),
     (spec_of(SEX, reviewed="yes"), "schema: reviewed must be true or false, got 'yes'; write true or false."),

@@ -10,7 +10,7 @@ import signal
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -324,7 +324,7 @@ class Case:
         return None
 
     def _check_account(self, release: Release) -> None:
-        ledger, limit = [asdict(entry) for entry in release.description.privacy.ledger], self.reference.limit
+        ledger, limit = [entry.to_dict() for entry in release.description.privacy.ledger], self.reference.limit
         if ledger != self.reference.ledger:
             self.found("double spends", f"{len(ledger)} charges, {len(self.reference.ledger)} without a fault")
         if sum(Fraction(entry["rho"]) for entry in ledger) > Fraction(limit):

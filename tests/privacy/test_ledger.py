@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -316,6 +315,6 @@ def test_the_statement_never_promises_more_than_is_kept(epsilon: float, delta: f
 def test_entries_are_plain_data() -> None:
     book = ledger()
     book.charge(entry(0.001))
-    assert [dataclasses.asdict(one) for one in book.entries] == [
+    assert [one.to_dict() for one in book.entries] == [
         {"label": "measurement", "mechanism": "discrete Gaussian", "rho": 0.001, "sensitivity": 1.0, "scale": 1.0}
     ]

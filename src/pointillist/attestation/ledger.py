@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 
-from pointillist.attestation.findings import Failed, require
+from pointillist.attestation.findings import Failed, one_line, require
 from pointillist.data.neighbours import Relation, meaning_of
+from pointillist.data.paid import Paid
+from pointillist.errors import BudgetError
 from pointillist.privacy.budget import Budget, rho_of
+from pointillist.privacy.composition import together_with
 from pointillist.privacy.gaussian import LEAST_SCALES, gaussian_rho_of
-from pointillist.privacy.ledger import GAUSSIAN, Entry
+from pointillist.privacy.ledger import GAUSSIAN, Entry, Ledger
 from pointillist.privacy.mechanisms import OpenDPNoise
 from pointillist.release import Description, Privacy
 
@@ -21,12 +25,13 @@ __all__ = [
     "check_charges",
     "check_conversion",
     "check_noise",
+    "check_schema_cost",
     "check_statement",
     "check_sum",
     "square_of",
 ]
 
-COUNTED, MEASURED, SELECTED = "number of rows", "measurement", "selection"
+COUNTED, MEASURED, SELECTED, DISCOVERED = "number of rows", "measurement", "selection", "discovery"
 EXPONENTIAL = "exponential mechanism"
 MECHANISMS = {COUNTED: GAUSSIAN, MEASURED: GAUSSIAN, SELECTED: EXPONENTIAL}
 """What a charge can be for, and the mechanism that it pays."""
@@ -90,17 +95,19 @@ def square_of(entry: Entry) -> Fraction:
 def check_charges(privacy: Privacy) -> str:
     """Every charge covers its sensitivity and its scale: Delta^2 <= 2 rho scale^2 for either mechanism."""
     for n, entry in enumerate(privacy.ledger, 1):
-        where = f"charge {n:,}"
-        require(entry.label in MECHANISMS, f"{where} is for something unknown")
-        require(entry.mechanism == MECHANISMS[entry.label], f"{where}, a {entry.label}, has another mechanism")
-        figures = (entry.rho, entry.sensitivity, entry.scale)
-        require(
-            all(math.isfinite(x) and x > 0 for x in figures), f"{where} has a figure that is not finite and above 0"
-        )
-        cost = square_of(entry) / (2 * Fraction(entry.scale) ** 2)
-        reason = f"{where} costs rho = {float(cost):.6g} by its sensitivity and scale, but only {entry.rho:.6g} is paid"
-        require(cost <= Fraction(entry.rho), reason)
+        _check_charge(entry, f"charge {n:,}", MECHANISMS)
+        require(entry.delta == 0, f"charge {n:,} costs delta, which no step of a run does")
     return f"each of {len(privacy.ledger):,} charges pays for its sensitivity and scale"
+
+
+def _check_charge(entry: Entry, where: str, known: Mapping[str, str]) -> None:
+    require(entry.label in known, f"{where} is for something unknown")
+    require(entry.mechanism == known[entry.label], f"{where}, a {entry.label}, has another mechanism")
+    figures = (entry.rho, entry.sensitivity, entry.scale)
+    require(all(math.isfinite(x) and x > 0 for x in figures), f"{where} has a figure that is not finite and above 0")
+    cost = square_of(entry) / (2 * Fraction(entry.scale) ** 2)
+    reason = f"{where} costs rho = {float(cost):.6g} by its sensitivity and scale, but only {entry.rho:.6g} is paid"
+    require(cost <= Fraction(entry.rho), reason)
 
 
 GUARANTEE = re.compile(
@@ -155,6 +162,57 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         raise Failed("the statement has a figure that is not a number") from None
+
+
+def check_schema_cost(about: Description) -> str:
+    """A schema that was paid for: its charges, its budget, and the cost of both together, recomputed."""
+    privacy, stated = about.privacy, about.privacy.with_schema
+    schema = about.schema if about.given is None else about.given
+    require(("privacy" in about.schema) == ("privacy" in schema), "the schema and the given one differ in their cost")
+    require(
+        ("privacy" in schema) == (stated is not None),
+        "the cost of the schema must be stated, and only where it has one",
+    )
+    if stated is None or "privacy" not in schema:
+        return "it cost nothing"
+    require(about.schema["privacy"] == schema["privacy"], "the schema and the given one differ in their cost")
+    paid = Paid.from_dict(schema["privacy"])
+    require(paid.private or not privacy.private, "private, but with a schema that is not")
+    require(paid.relation.value == privacy.relation, "the schema was paid for under another relation")
+    units = [None if one is None else one.name for one in (paid.unit, privacy.unit)]
+    require(units[0] == units[1], "the schema was paid for by another unit")
+    entries = tuple(Entry(**dict(charge)) for charge in paid.ledger)
+    ledger = Ledger(Budget(paid.epsilon, paid.delta, paid.relation, paid.unit), paid.least_scale, paid.delta_shown)
+    require(_near(paid.rho, ledger.limit), f"the schema could spend rho = {ledger.limit!r}, but rho is {paid.rho!r}")
+    try:
+        ledger.charge(*entries)
+    except (BudgetError, ValueError) as error:
+        raise Failed(f"a charge of the schema is not covered ({one_line(error)[:100]})") from None
+    same = ledger.spent == paid.rho_spent and ledger.delta_spent == paid.delta_spent
+    require(same, "the charges of the schema do not sum up to what it says was spent")
+    for n, entry in enumerate(entries, 1):
+        _check_charge(entry, f"charge {n:,} of the schema", MECHANISMS | {DISCOVERED: GAUSSIAN})
+        require((entry.delta > 0) == (entry.label == DISCOVERED), "only a discovery costs delta, and each does")
+    require(
+        (stated.schema_epsilon, stated.schema_delta) == (paid.epsilon, paid.delta),
+        "another cost of the schema is stated",
+    )
+    spent = Ledger(Budget(privacy.epsilon, privacy.delta, Relation(privacy.relation), privacy.unit), _scale_of(privacy))
+    epsilon, delta = together_with(paid, spent)
+    close = stated.epsilon >= epsilon * (1 - NEAR) and stated.delta >= delta * (1 - NEAR)
+    require(close, f"schema and release are together ({epsilon:g}, {delta:g}), but less is stated")
+    words = Ledger.with_schema(paid.epsilon, paid.delta, (stated.epsilon, stated.delta))
+    require(words in privacy.statement, "the statement does not name the cost of the schema")
+    return f"({paid.epsilon:g}, {paid.delta:g}); together ({stated.epsilon:g}, {stated.delta:g})"
+
+
+def _scale_of(privacy: Privacy) -> float | None:
+    """The least scale with which the limit of a release was computed; None for zCDP."""
+    if privacy.accounting == "zCDP":
+        return None
+    found = [one for one in LEAST_SCALES if _near(privacy.rho, gaussian_rho_of(privacy.epsilon, privacy.delta, one))]
+    require(bool(found), "the limit is that of no least scale")
+    return found[0]
 
 
 def check_noise(privacy: Privacy) -> str:

@@ -126,6 +126,7 @@ def _described(evidence: Evidence) -> Plan:
         ("charges", lambda: ledger.check_charges(evidence.about.privacy), ("description",)),
         ("budget", lambda: ledger.check_conversion(evidence.about.privacy), ("description", "charges")),
         ("statement", lambda: ledger.check_statement(evidence.about), ("description", "ledger sum")),
+        ("schema cost", lambda: ledger.check_schema_cost(evidence.about), ("description", "budget", "statement")),
         ("number of rows", lambda: check_facts(evidence.about, evidence.run_charges), ("description", "charges")),
         ("transcript", lambda: check_transcript(evidence.about, evidence.whole_log), ("description", "charges")),
         ("sensitivities", lambda: check_sensitivities(evidence.about, evidence.whole_log), ("transcript",)),

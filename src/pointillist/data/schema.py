@@ -65,6 +65,7 @@ from pointillist.data.files import EVERYONE, path_of, private_mode, write_text
 from pointillist.data.mappings import with_hierarchies
 from pointillist.data.messages import fragment, reason
 from pointillist.data.obeying import Group, groups_of
+from pointillist.data.paid import Paid
 from pointillist.data.rules import Rule, Rules, with_mappings
 from pointillist.errors import InputError, Shown, nearest
 
@@ -89,6 +90,10 @@ DRAFT_NOTICE = """\
 # Each value and bin edge below was read from the file. Replace everything that is not public by what is known
 # without looking at the data (code books, legal limits), then set reviewed = true."""
 
+PAID_NOTICE = """\
+# Made from private data under differential privacy: column names and types are those of the file, and everything else
+# follows from noisy counts that were paid for. It shows nothing beyond that, so that no review is needed for privacy.
+# [privacy] says what it cost. A release that is made with it counts that cost, too: leave the table as it is."""
 
 MADE_TEXT = 1000
 """The most bytes of a text cell that is made from a pattern: a column that lists no values, or a mark for missing."""
@@ -132,6 +137,7 @@ class Schema:
         notes: Remarks for the reader of the file, by the name of the column. They are written as comments above the
             column and lost when the file is read.
         rules: What every synthetic row must obey (:mod:`pointillist.data.rules`).
+        paid: What it cost, if it was made from private data by charged measurements.
     """
 
     columns: tuple[Column, ...]
@@ -141,6 +147,7 @@ class Schema:
     about: Mapping[str, About] = field(default_factory=dict, hash=False)
     notes: Mapping[str, str] = field(default_factory=dict, compare=False)
     rules: tuple[Rule, ...] = ()
+    paid: Paid | None = None
 
     @classmethod
     def of(
@@ -151,6 +158,7 @@ class Schema:
         about: Mapping[str, About] | None = None,
         notes: Mapping[str, str] | None = None,
         rules: Sequence[Rule] = (),
+        paid: Paid | None = None,
     ) -> Schema:
         """Create a schema from all columns of a table in order, constants and identifiers among them.
 
@@ -161,11 +169,12 @@ class Schema:
             about: Descriptions and units, by the name of the column.
             notes: Remarks that are written as comments above the columns, by the name of the column.
             rules: What every synthetic row must obey.
+            paid: What it cost, if it was made from private data by charged measurements.
         """
         kinds = tuple(EXTRA_KINDS.values())
         extras = tuple((n, column) for n, column in enumerate(columns) if isinstance(column, kinds))
         kept: Any = tuple(column for column in columns if not isinstance(column, kinds))
-        return cls(kept, reviewed, ignore, extras, about or {}, notes or {}, rules)  # type: ignore[arg-type]
+        return cls(kept, reviewed, ignore, extras, about or {}, notes or {}, rules, paid)  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         rule, hint = "must be a list of columns", "give Categorical and Numeric columns"
@@ -260,13 +269,15 @@ class Schema:
         about = {name: words for name, words in self.about.items() if name in names}
         notes = {name: note for name, note in self.notes.items() if name in names}
         rules = tuple(rule for rule in self.rules if set(rule.columns) <= set(names))
-        return Schema.of(columns, self.reviewed, self.ignore, about, notes, rules)
+        return Schema.of(columns, self.reviewed, self.ignore, about, notes, rules, self.paid)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of a schema file, which :meth:`from_dict` reads."""
         out: dict[str, Any] = {"format": 1, "reviewed": self.reviewed}
         if self.ignore:
             out["ignore"] = list(self.ignore)
+        if self.paid is not None:
+            out["privacy"] = self.paid.to_dict()
         out["column"] = [column.to_dict() | self._words(column.name) for column in self.everything]
         return out | ({"rule": [rule.to_dict() for rule in self.rules]} if self.rules else {})
 
@@ -281,7 +292,7 @@ class Schema:
         check(
             type(written) is int and written == 1, "schema: format", fragment(written), "must be 1", "write format = 1"
         )
-        check_keys("schema", spec, ("format", "reviewed", "ignore", "column", "rule"))
+        check_keys("schema", spec, ("format", "reviewed", "ignore", "privacy", "column", "rule"))
         listed, rule = isinstance(spec.get("column"), list), "must have at least one column"
         check(listed, "schema", Shown("no [[column]]"), rule, "add [[column]] tables")
         columns = [_column(column) for column in spec["column"]]
@@ -290,11 +301,13 @@ class Schema:
         check(isinstance(rules, list), "schema: rule", fragment(rules), "must be a list of tables", "write [[rule]]")
         made = tuple(Rule.from_dict(rule) for rule in rules)
         kinds = [column for column, _ in columns]
-        return cls.of(kinds, spec.get("reviewed", False), spec.get("ignore", []), about, rules=made)
+        paid = Paid.from_dict(spec["privacy"]) if "privacy" in spec else None
+        return cls.of(kinds, spec.get("reviewed", False), spec.get("ignore", []), about, rules=made, paid=paid)
 
     def to_toml(self) -> str:
         """Return the schema as TOML, which :meth:`load` reads."""
-        head = head_of(self.reviewed, self.ignore, "" if self.reviewed else DRAFT_NOTICE)
+        notice = "" if self.reviewed else DRAFT_NOTICE
+        head = head_of(self.reviewed, self.ignore, notice if self.paid is None else PAID_NOTICE, self.paid)
         spec = self.to_dict()
         return toml_of(spec["column"], self.notes, head, spec.get("rule", ()))
 
@@ -434,17 +447,22 @@ def check_different(names: Sequence[str]) -> None:
     check(not twice, "column names", fragment(twice), "must be different", "rename the repeated columns")
 
 
-def head_of(reviewed: bool, ignore: Sequence[str], notice: str = "") -> str:
+def head_of(reviewed: bool, ignore: Sequence[str], notice: str = "", paid: Paid | None = None) -> str:
     """Return what a schema file has before its columns.
 
     Args:
         reviewed: Whether a person has checked that the schema is public knowledge.
         ignore: Columns of the data that are left out.
         notice: Lines of comment at the top.
+        paid: What it cost, if it was made from private data by charged measurements.
     """
     lines = [*([notice] if notice else []), f"format = 1\nreviewed = {_toml(reviewed)}"]
     if ignore:
         lines.append(f"ignore = {_toml(list(ignore))}  # columns of the file that are left out")
+    if paid is not None:
+        pairs = (f"{key} = {_toml(value)}" for key, value in paid.to_dict().items() if key != "ledger")
+        charges = "".join(f"  {_toml(dict(entry))},\n" for entry in paid.ledger)
+        lines.append("\n[privacy]\n" + "\n".join(pairs) + f"\nledger = [\n{charges}]")
     return "\n".join(lines)
 
 

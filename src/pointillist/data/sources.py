@@ -26,6 +26,7 @@ from pointillist.errors import InputError, Shown
 __all__ = [
     "LaterSource",
     "MergedSource",
+    "OpenSource",
     "Source",
     "TableSource",
     "count",
@@ -57,6 +58,18 @@ class Source(Protocol):
 
     def batches(self) -> Iterator[Columns]:
         """Return all rows, in batches: one array of codes per column of the schema, all of the same length."""
+
+
+@runtime_checkable
+class OpenSource(Source, Protocol):
+    """Private rows that also have columns whose values nobody could list beforehand."""
+
+    def values_of(self, column: str) -> tuple[list[str], np.ndarray]:
+        """Return the different values of a column, and how many rows have each (int64). A row has one value at most.
+
+        Args:
+            column: The name of the column.
+        """
 
 
 @dataclass(frozen=True)

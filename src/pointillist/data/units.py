@@ -23,7 +23,7 @@ from pointillist.errors import Shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["bounded_table", "chosen_rows"]
+__all__ = ["bounded_rows", "bounded_table", "chosen_rows"]
 
 
 def bounded_table(data: Any, schema: Schema, unit: Unit, insecure_seed: int | None = None) -> Table:
@@ -43,12 +43,23 @@ def bounded_table(data: Any, schema: Schema, unit: Unit, insecure_seed: int | No
         "take it out of the schema's columns and name it under ignore",
     )
     arrow = as_arrow(data, [name for name in schema.ignore if name != unit.name])
+    return Table.encode(bounded_rows(arrow, unit, insecure_seed), schema)
+
+
+def bounded_rows(arrow: pa.Table, unit: Unit, insecure_seed: int | None = None) -> pa.Table:
+    """Return at most ``unit.max_rows`` rows of each unit.
+
+    Args:
+        arrow: A table with the column of the unit.
+        unit: What is protected as a whole.
+        insecure_seed: Replaces the randomness of the choice by a seed: for experiments only.
+    """
     rule, hint = "must be a column of the table", "give the column that says to whom a row belongs"
     check(unit.name in arrow.column_names, "unit", fragment(unit.name), rule, hint)
     units = units_of(unit.name, arrow.column(unit.name))
     randomness = secrets.token_bytes if insecure_seed is None else np.random.default_rng([insecure_seed, 1]).bytes
     priorities = np.frombuffer(randomness(8 * len(units)), dtype=np.uint64)
-    return Table.encode(arrow.take(chosen_rows(units, priorities, unit.max_rows)), schema)
+    return arrow.take(chosen_rows(units, priorities, unit.max_rows))
 
 
 def units_of(name: str, column: pa.ChunkedArray) -> np.ndarray:

@@ -59,11 +59,20 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtr
 
+from pointillist.data.paid import Paid
 from pointillist.privacy.budget import epsilon_of, rho_of
 from pointillist.privacy.gaussian import gaussian_log_delta_of, gaussian_rho_of
-from pointillist.privacy.ledger import minus
+from pointillist.privacy.ledger import Ledger, minus
 
-__all__ = ["Booked", "Filter", "gaussian_epsilon_of", "mixed_epsilon_of", "mixed_log_delta_of", "round_up"]
+__all__ = [
+    "Booked",
+    "Filter",
+    "gaussian_epsilon_of",
+    "mixed_epsilon_of",
+    "mixed_log_delta_of",
+    "round_up",
+    "together_with",
+]
 
 USUAL_SCALE = 10.0
 """The least scale for which the Gaussian rule of an account is chosen where the first run allows for it: little is lost
@@ -182,6 +191,27 @@ class Filter:
 
     def _gaussian_limit(self) -> Fraction:
         return _limit(self.epsilon, self.gaussian_delta, self.least_scale)
+
+
+def together_with(paid: Paid, ledger: Ledger) -> tuple[float, float]:
+    """The (epsilon, delta) of a run together with the schema that was paid for before it.
+
+    delta is the sum of both. epsilon is the smaller one of the sum of both (basic composition) and what the bounds
+    above give for their rho at this delta less the parts for showing values that only one unit has: by the lemma in
+    :mod:`pointillist.privacy.thresholds` those parts are added to the delta of any bound on the noise. The whole limits
+    count, not what was spent of them, since they were fixed in advance. It holds if the budget of the run was not
+    chosen by what the schema shows.
+
+    Args:
+        paid: what the schema cost.
+        ledger: the budget of the run, under the same relation and for the same unit.
+    """
+    budget = ledger.budget
+    delta = round_up(Fraction(paid.delta) + Fraction(budget.delta))
+    added = round_up(Fraction(paid.epsilon) + Fraction(budget.epsilon))
+    both = Booked().plus(Fraction(paid.rho), paid.least_scale).plus(Fraction(ledger.limit), ledger.least_scale)
+    noise = minus(delta, Fraction(paid.delta_shown) + Fraction(ledger.delta_shown))
+    return min(added, both.epsilon(noise)[0]) if 0 < noise < 1 else added, delta
 
 
 @lru_cache(1024)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -16,25 +16,29 @@ from pointillist.checks import check
 from pointillist.data.domain import Attributes
 from pointillist.data.neighbours import Relation
 from pointillist.data.schema import Schema
-from pointillist.data.sources import MergedSource, Source, count
+from pointillist.data.sources import MergedSource, OpenSource, Source, count
 from pointillist.errors import BudgetError, InputError, Shown
 from pointillist.privacy.facts import Facts
 from pointillist.privacy.ledger import GAUSSIAN, Entry, Ledger, minus
 from pointillist.privacy.mechanisms import Noise, OpenDPNoise, gaussian_scale, selection_scale
 from pointillist.privacy.scores import Pick, ScoreRule
-from pointillist.privacy.sensitivity import of_score, of_total, square_of_counts
+from pointillist.privacy.sensitivity import of_score, of_total, square_of_counts, square_of_values
+from pointillist.privacy.thresholds import threshold_of
 from pointillist.queries.base import Queries
 from pointillist.queries.candidates import Candidates
 from pointillist.queries.measurement import Measurement
 from pointillist.reporting import phase
 
-__all__ = ["Ask", "Curator", "Door", "planned"]
+__all__ = ["Ask", "Curator", "Door", "Found", "Seek", "planned"]
 
 TOTAL_SHARE = 0.02
 """Under add-remove: the share of rho that pays for the noisy number of rows, to which all answers are scaled."""
 
 NUMBER_OF_ROWS = "number of rows"
 """The label of its charge."""
+
+DISCOVERY = "discovery"
+"""The label of the charge for values that nobody could list beforehand."""
 
 MOST_ROWS = 10**9
 """Under add-remove, where n is private: the largest noisy number of rows, and the size of table up to which a plan of
@@ -49,6 +53,38 @@ class Ask(NamedTuple):
 
     queries: Queries
     rho: float
+
+
+class Seek(NamedTuple):
+    """A column whose values are to be discovered, and what this may cost.
+
+    Attributes:
+        column: the name of the column.
+        rho: what the noise on the counts may cost.
+        delta: the probability that a value is shown which only one unit has, at most.
+    """
+
+    column: str
+    rho: float
+    delta: float
+
+
+class Found(NamedTuple):
+    """The values of a column that were discovered.
+
+    Attributes:
+        column: the name of the column.
+        values: the values whose noisy count is at least the threshold, in the order of their letters.
+        counts: their noisy counts.
+        sigma: the parameter of the noise.
+        threshold: the smallest noisy count that is shown.
+    """
+
+    column: str
+    values: tuple[str, ...]
+    counts: tuple[int, ...]
+    sigma: float
+    threshold: int
 
 
 class Door(Protocol):
@@ -228,6 +264,38 @@ class Curator:
             noisy = self.noise.add_gaussian(counts, rho, square)
             measured.append(Measurement(queries, noisy, gaussian_scale(rho, square)))
         return tuple(measured)
+
+    def discover(self, asked: Sequence[Seek]) -> tuple[Found, ...]:
+        """The frequent values of columns whose values nobody could list beforehand.
+
+        Noise is added to the count of every value that occurs, and of no other; those with a noisy count of at least
+        the threshold are shown. What a single unit has alone is shown with a probability of at most ``delta``, which
+        is charged together with ``rho`` (:mod:`pointillist.privacy.thresholds` has the proof).
+
+        Args:
+            asked: the columns, which the source must be able to give the values of.
+        """
+        if not hasattr(self._source, "values_of"):  # isinstance would ask for the number of rows
+            raise ValueError("values can only be discovered in a source that has them")
+        budget, source = self.ledger.budget, cast(OpenSource, self._source)
+        square = square_of_values(budget)
+        rhos = [with_room(self.ledger, one.rho, square) for one in asked]
+        sigmas = [gaussian_scale(rho, square) for rho in rhos]
+        pairs = list(zip(asked, rhos, sigmas, strict=True))
+        thresholds = [threshold_of(one.delta, sigma, budget.rows_per_unit) for one, _, sigma in pairs]
+        entries = [_gaussian_entry(DISCOVERY, rho, square) for rho in rhos]
+        self.ledger.charge(*(replace(entry, delta=one.delta) for entry, one in zip(entries, asked, strict=True)))
+        phase("counting")
+        found = []
+        for (one, rho, sigma), threshold in zip(pairs, thresholds, strict=True):
+            values, counts = source.values_of(one.column)
+            if len(set(values)) != len(values) or int(counts.sum()) > source.rows:
+                raise ValueError("a row must have one value at most, and a value must be counted once")
+            noisy = self.noise.add_gaussian(counts, rho, square) if len(counts) else counts
+            shown = sorted((values[i], int(noisy[i])) for i in np.flatnonzero(noisy >= threshold))
+            listed, numbers = tuple(value for value, _ in shown), tuple(number for _, number in shown)
+            found.append(Found(one.column, listed, numbers, sigma, threshold))
+        return tuple(found)
 
     def _require_domain(self, asked: tuple[Queries, ...]) -> None:
         """Refuse queries over another domain: the sensitivity that they state would be that of other counts."""

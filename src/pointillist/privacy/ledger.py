@@ -9,11 +9,12 @@ import decimal
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
+from typing import Any
 
 from pointillist.errors import BudgetError
-from pointillist.privacy.budget import Budget
+from pointillist.privacy.budget import Budget, require_range, rho_of
 from pointillist.privacy.gaussian import gaussian_rho_of
 
 __all__ = ["GAUSSIAN", "Entry", "Ledger", "minus", "split"]
@@ -23,34 +24,53 @@ GAUSSIAN = "discrete Gaussian"
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge: what was done, with which mechanism, and what it costs in rho."""
+    """One charge: what was done, with which mechanism, and what it costs in rho.
+
+    ``delta`` is what it costs beside that: the probability that a value is shown which only one unit has
+    (:mod:`pointillist.privacy.thresholds`). It is 0 for all charges but those of a discovery.
+    """
 
     label: str
     mechanism: str
     rho: float
     sensitivity: float
     scale: float
+    delta: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The charge as plain data; a delta of 0 is left out."""
+        return {name: value for name, value in asdict(self).items() if name != "delta" or value}
 
 
 class Ledger:
     """A budget in rho and the charges against it.
 
-    With ``least_scale``, the limit is that of :mod:`pointillist.privacy.gaussian`, which is larger than the zCDP
-    budget, and nothing but Gaussian noise of at least that scale may be charged.
+    Args:
+        budget: what may be spent.
+        least_scale: if given, the limit is that of :mod:`pointillist.privacy.gaussian`, which is larger than the zCDP
+            budget, and nothing but Gaussian noise of at least that scale may be charged.
+        delta_shown: the part of delta that charges may use up for showing values that only one unit has. The limit of
+            rho follows from the rest of delta.
     """
 
-    def __init__(self, budget: Budget, least_scale: float | None = None) -> None:
+    def __init__(self, budget: Budget, least_scale: float | None = None, delta_shown: float = 0.0) -> None:
         self.budget = budget
         self.least_scale = least_scale
+        self.delta_shown = delta_shown
+        if not 0 <= delta_shown < budget.delta:
+            raise ValueError(f"the part of delta must be at least 0 and below {budget.delta!r}, got {delta_shown!r}")
+        delta = minus(budget.delta, delta_shown)
+        require_range(budget.epsilon, delta)
         if least_scale is None:
-            self.limit = budget.rho
+            self.limit = rho_of(budget.epsilon, delta)
         else:
-            self.limit = gaussian_rho_of(budget.epsilon, budget.delta, least_scale)
+            self.limit = gaussian_rho_of(budget.epsilon, delta, least_scale)
         self.witness: Callable[[tuple[Entry, ...]], None] | None = None
         """Called with every charge before it is booked: a journal, which must have it on disk when it returns."""
         self._entries: list[Entry] = []
         self._open: list[Entry] = []
         self._spent = Fraction(0)
+        self._shown = Fraction(0)
 
     @property
     def accounting(self) -> str:
@@ -61,6 +81,11 @@ class Ledger:
     def entries(self) -> tuple[Entry, ...]:
         """Every charge, oldest first."""
         return tuple(self._entries)
+
+    @property
+    def pending(self) -> tuple[Entry, ...]:
+        """The open charges of an interrupted run, which are spent, and under which the next noise is drawn."""
+        return tuple(self._open)
 
     @property
     def unused(self) -> bool:
@@ -77,22 +102,36 @@ class Ledger:
         """What may still be spent, rounded down."""
         return minus(self.limit, self._spent)
 
+    @property
+    def delta_spent(self) -> float:
+        """What was charged of :attr:`delta_shown`, rounded up."""
+        return _round_up(self._shown)
+
+    @property
+    def delta_left(self) -> float:
+        """What may still be charged of :attr:`delta_shown`, rounded down."""
+        return minus(self.delta_shown, self._shown)
+
     def charge(self, *entries: Entry) -> None:
         """Book all ``entries``, or raise :class:`BudgetError` and change nothing."""
-        after = self._spent
+        after, shown = self._spent, self._shown
         for entry in entries:
-            if not (math.isfinite(entry.rho) and entry.rho >= 0):
-                raise ValueError(f"a charge must be finite and not negative, got rho = {entry.rho}")
+            for name, value in (("rho", entry.rho), ("delta", entry.delta)):
+                if not (math.isfinite(value) and value >= 0):
+                    raise ValueError(f"a charge must be finite and not negative, got {name} = {value}")
             if self.least_scale is not None:
                 self._require_gaussian(entry, self.least_scale)
             after += Fraction(entry.rho)
+            shown += Fraction(entry.delta)
         if after > Fraction(self.limit):
             raise BudgetError(_round_up(after - self._spent), self.left, _called(entries))
+        if shown > Fraction(self.delta_shown):
+            raise BudgetError(_round_up(shown - self._shown), self.delta_left, _called(entries), "delta")
         again = self._again(entries)
         if self.witness is not None and again < len(entries):
             self.witness(entries[again:])
         self._open = self._open[again:]
-        self._spent = after
+        self._spent, self._shown = after, shown
         self._entries.extend(entries)
 
     def restore(self, entries: Sequence[Entry], open_entries: Sequence[Entry] = ()) -> None:
@@ -139,9 +178,26 @@ class Ledger:
             f"Budget {self.limit:.6g} {kind_of_budget} (rho), spent {self.spent:.6g}:",
             *(f"  {count:,} x {kind}: {float(rho):.6g}" for kind, (count, rho) in kinds.items()),
         ]
+        if self.delta_shown:
+            part, spent = _shown(self.delta_shown), _shown(self.delta_spent)
+            lines.append(f"Part of delta for showing a value that only one unit has: {part}, spent {spent}.")
         if (warning := self._warning(n, noisy_total)) is not None:
             lines.append(warning)
         return "\n".join(lines)
+
+    @staticmethod
+    def with_schema(epsilon: float, delta: float, together: tuple[float, float]) -> str:
+        """What a schema adds that was paid for, in words.
+
+        Args:
+            epsilon, delta: what the schema cost.
+            together: the (epsilon, delta) of the schema and the run.
+        """
+        return (
+            f"The schema was made from the same table for ({_shown(epsilon)}, {_shown(delta)}) of its own. Together "
+            f"they are ({_shown(together[0])}, {_shown(together[1])})-differentially private, if the schema did not "
+            "decide on the budget of this run."
+        )
 
     def _warning(self, n: int | None, noisy_total: int | None) -> str | None:
         """What is wrong with a delta that is not below 1 over the number of rows."""

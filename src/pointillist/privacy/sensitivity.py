@@ -13,8 +13,9 @@ from pointillist.data.neighbours import Relation
 from pointillist.privacy.scores import ScoreRule
 from pointillist.queries.base import Queries, Sensitivity
 from pointillist.queries.candidates import Candidates
+from pointillist.queries.marginal import Marginal
 
-__all__ = ["Neighbourhood", "of_counts", "of_score", "of_total", "square_of_counts"]
+__all__ = ["Neighbourhood", "of_counts", "of_score", "of_total", "square_of_counts", "square_of_values"]
 
 
 class Neighbourhood(Protocol):
@@ -69,3 +70,14 @@ def of_total(known: Neighbourhood) -> int:
         known: which tables are neighbours.
     """
     return known.rows_per_unit**2
+
+
+def square_of_values(known: Neighbourhood) -> int:
+    """The squared L2 change of the counts of different values: a row has one value, as in a one-way marginal.
+
+    It is that of the values which both of two neighbouring tables have (:mod:`pointillist.privacy.thresholds`).
+
+    Args:
+        known: which tables are neighbours.
+    """
+    return square_of_counts(Marginal((0,), (2,)), known)

@@ -1,6 +1,15 @@
 """Releases: what is safe to publish, what it says about itself, and how it is saved and loaded."""
 
-from pointillist.release.description import FORMAT, Description, MethodUsed, Privacy, PublicUsed, read, versions
+from pointillist.release.description import (
+    FORMAT,
+    Description,
+    MethodUsed,
+    Privacy,
+    PublicUsed,
+    WithSchema,
+    read,
+    versions,
+)
 from pointillist.release.drawing import Drawn, draw_rows, drawn_rows
 from pointillist.release.folder import Refined, Release
 from pointillist.release.place import Place, check_target
@@ -15,6 +24,7 @@ __all__ = [
     "PublicUsed",
     "Refined",
     "Release",
+    "WithSchema",
     "check_target",
     "draw_rows",
     "drawn_rows",

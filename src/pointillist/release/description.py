@@ -15,7 +15,7 @@ from pointillist.privacy.facts import Facts
 from pointillist.privacy.ledger import Entry, minus
 from pointillist.release.drawing import Drawn
 
-__all__ = ["FORMAT", "Description", "MethodUsed", "Privacy", "PublicUsed", "read", "versions"]
+__all__ = ["FORMAT", "Description", "MethodUsed", "Privacy", "PublicUsed", "WithSchema", "read", "versions"]
 
 FORMAT = 2
 """The format of release folders."""
@@ -48,6 +48,21 @@ class MethodUsed:
 
 
 @dataclass(frozen=True)
+class WithSchema:
+    """A release together with its schema, where that was paid for; ``[privacy]`` of the schema has the charges.
+
+    Attributes:
+        schema_epsilon, schema_delta: what the schema cost.
+        epsilon, delta: what both cost together.
+    """
+
+    schema_epsilon: float
+    schema_delta: float
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
 class Privacy:
     """The guarantee and what was spent for it.
 
@@ -61,6 +76,7 @@ class Privacy:
         statement: the guarantee in words.
         ledger: every charge.
         unit: what is protected as a whole, if it is not a row.
+        with_schema: the cost of the schema, and of both together, if the schema was paid for.
     """
 
     private: bool
@@ -74,6 +90,7 @@ class Privacy:
     statement: str
     ledger: tuple[Entry, ...]
     unit: Unit | None = field(default=None, metadata=OPTIONAL)
+    with_schema: WithSchema | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -156,6 +173,8 @@ def _written(one: Any) -> dict[str, Any]:
             del out[entry.name]
         elif is_dataclass(value):
             out[entry.name] = _written(value)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Entry):
+            out[entry.name] = tuple(one.to_dict() for one in value)
     return out
 
 

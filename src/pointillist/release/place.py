@@ -27,7 +27,7 @@ from pointillist.errors import InputError, PointillistError
 from pointillist.release.journal import NAME as JOURNAL
 from pointillist.release.journal import is_blank, sync_folder
 
-__all__ = ["FILES", "REPLACED", "SPEC", "Place", "check_target", "is_release"]
+__all__ = ["FILES", "REPLACED", "SPEC", "Place", "check_target", "is_release", "lock_file"]
 
 SPEC = "release.json"
 LOCK, RESERVE, REPLACED, PART = "lock", "reserve", "replaced.json", ".part"
@@ -93,7 +93,7 @@ class Place:
         work = next((path for path in places if (path / JOURNAL).is_file()), None)
         if work is None:
             raise _no_journal(folder, target)
-        lock = _lock(work / LOCK)
+        lock = lock_file(work / LOCK)
         if lock is None:
             raise InputError("release", str(folder), "must not be in use by another run", "wait until that run ends")
         if not (work / JOURNAL).is_file():  # that run has just ended
@@ -248,13 +248,13 @@ def _locked_folder(parent: Path) -> tuple[Path, IO[bytes]]:
     """A new folder with a lock in it, under a name that nobody else uses."""
     for _ in range(ATTEMPTS):
         made = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=parent))
-        lock = _lock(made / LOCK)
+        lock = lock_file(made / LOCK)
         if lock is not None:
             return made, lock  # else another run has swept it away before it was locked
     raise PointillistError(f"no folder can be made in {parent}: other runs delete it; run again.")
 
 
-def _lock(path: Path) -> IO[bytes] | None:
+def lock_file(path: Path) -> IO[bytes] | None:
     """The lock of a folder, held until it is closed or the process dies; None if another process has it. A file that
     was deleted while it was being locked is no lock."""
     try:
@@ -276,7 +276,7 @@ def _lock(path: Path) -> IO[bytes] | None:
 
 def _is_held(path: Path) -> bool:
     """Whether another process has the lock of a folder."""
-    lock = _lock(path)
+    lock = lock_file(path)
     if lock is not None:
         lock.close()
     return lock is None
@@ -307,7 +307,7 @@ def _clear(folder: Path) -> None:
     if _is_ours(folder.name) and not _names(folder):
         with contextlib.suppress(OSError):
             folder.rmdir()
-    lock = _lock(folder / LOCK) if _is_left(folder) else None
+    lock = lock_file(folder / LOCK) if _is_left(folder) else None
     if lock is None:
         return
     with lock:

@@ -14,7 +14,7 @@ from pointillist.data.domain import Domain
 from pointillist.data.neighbours import Relation
 from pointillist.errors import PointillistError
 from pointillist.framework import Log, Round
-from pointillist.privacy.curator import Ask, Curator
+from pointillist.privacy.curator import Ask, Curator, Found, Seek
 from pointillist.privacy.facts import Facts
 from pointillist.privacy.ledger import Entry
 from pointillist.privacy.scores import Pick, ScoreRule
@@ -96,6 +96,16 @@ class RecordedDoor:
         self._write("measure", Round(measurements=found))
         return found
 
+    def discover(self, asked: Sequence[Seek]) -> tuple[Found, ...]:
+        """Recorded discoveries, or new ones."""
+        record = self._next("discover")
+        if record is None:
+            found = self._curator.discover(asked)
+            self._journal.append("result", self._result("discover") | {"found": [one._asdict() for one in found]})
+            return found
+        lists = ("values", "counts")
+        return tuple(Found(**one | {name: tuple(one[name]) for name in lists}) for one in record.data["found"])
+
     def _next(self, operation: str) -> Record | None:
         if not self._played:
             return None
@@ -122,7 +132,7 @@ class RecordedDoor:
         self._journal.append("result", self._result(operation), log_arrays(log, self._domain.names))
 
     def _write_charge(self, entries: tuple[Entry, ...]) -> None:
-        self._journal.append("charge", {"entries": [asdict(entry) for entry in entries]})
+        self._journal.append("charge", {"entries": [entry.to_dict() for entry in entries]})
 
 
 def charged_in(records: Sequence[Record]) -> Fraction:

@@ -14,7 +14,7 @@ from pointillist.data.drafts.times import draft_written_times
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["MOST_CODES", "MOST_VALUES", "draft_texts"]
+__all__ = ["MISSING_TEXTS", "MOST_CODES", "MOST_VALUES", "draft_texts", "gaps_among"]
 
 MOST_VALUES = 1000
 """A column with more different texts is left out, unless they are codes."""
@@ -65,7 +65,7 @@ def draft_texts(name: str, cells: pa.ChunkedArray, dtype: str) -> Drafted:
     missing = found.null_count > 0 or "" in found.to_pylist()
     if not every or (len(every) == 1 and not missing):
         return _draft_constant(name, every)
-    gaps = _gaps(every)
+    gaps = gaps_among(every)
     texts = [text for text in every if text not in gaps] if gaps else every
     rest = pa.array(texts, pa.string())
     if _all_match(rest, NUMBER):
@@ -92,8 +92,12 @@ def _draft_constant(name: str, every: list[str]) -> Drafted:
     return Drafted(Constant(name, value), "The same value in every row: kept as a constant. Check that it is public.")
 
 
-def _gaps(every: list[str]) -> tuple[str, ...]:
-    """Return the texts that mean "missing". NA among other short codes (states, countries) is a value."""
+def gaps_among(every: list[str]) -> tuple[str, ...]:
+    """Return the texts that mean "missing". NA among other short codes (states, countries) is a value.
+
+    Args:
+        every: All different texts of a column.
+    """
     gaps = [text for text in every if len(text) < 20 and text.strip() in ("", *MISSING_TEXTS)]
     others = set(every) - set(gaps)
     if not others:

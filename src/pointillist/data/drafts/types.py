@@ -29,7 +29,7 @@ from pointillist.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Hint", "draft_from_types"]
+__all__ = ["Hint", "draft_from_types", "hints_of"]
 
 MOST_BYTES = 20_000_000
 """The largest code book."""
@@ -100,7 +100,7 @@ def draft_from_types(source: Any, ignore: Sequence[str] = (), dialect: Dialect |
         ignore: Columns to leave out.
         dialect: How a code book in CSV is written; what it leaves out is recognised.
     """
-    hints = _of_file(path_of("data", source), dialect) if isinstance(source, str | Path) else _of_frame(source)
+    hints = _of_file(path_of("data", source), dialect) if isinstance(source, str | Path) else hints_of(source)
     check_different([hint.name for hint in hints])
     names = [hint.name for hint in hints]
     unknown = [name for name in ignore if name not in names]
@@ -136,7 +136,12 @@ def _of_file(path: Path, dialect: Dialect | None) -> list[Hint]:
 # --- types of tables
 
 
-def _of_frame(data: Any) -> list[Hint]:
+def hints_of(data: Any) -> list[Hint]:
+    """Return what the types of a table say about its columns. No cell is read.
+
+    Args:
+        data: A pandas, polars or Arrow table.
+    """
     import pyarrow as pa
 
     module = type(data).__module__.partition(".")[0]
