@@ -623,3 +623,11 @@ def _announce_findings(log: Log, announce: Callable[[str], None]) -> None:
     if weight is not None:
         used = "used together with them" if weight else "not used: it does not predict them clearly better"
         announce(f"the public table, judged by the noisy measurements, is {used}")
+    if log.info and "worst" in log.info[-1]:
+        worst, by_chance = log.info[-1]["worst"], log.info[-1]["worst_by_chance"]
+        announce(f"fit: worst residual {worst:.1f} sd of the noise (by chance up to {by_chance:.1f})")
+        if worst > 2 * by_chance:
+            hint = "use more rows and t_max (settings), or fewer and coarser columns"
+            announce(
+                f"warning: the model misses a measured cell by {worst:.0f} sd, which noise does not explain; {hint}"
+            )

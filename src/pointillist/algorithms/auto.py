@@ -154,13 +154,15 @@ def build(task: Task, settings: Settings) -> Algorithm[Params]:
         later = Rounds(settings.adaptive_rounds)
         adaptive = SelectEvenly(Whole(measurable), rule, later, alpha=ALPHA, repeat=True)
         strategy = Then(FIRST_SHARE, strategy, adaptive)
+    every = _rows(task.domain, settings.rows * settings.fits, settings)
     adam = Adam(settings.t_max, settings.learning_rate, cosine=True)
     recipe = Recipe(adam, SquaredError(), penalty=TiePenalty(RAMP), tuned=False)
     return Algorithm(
-        family=_rows(task.domain, settings.rows * settings.fits, settings),
+        family=every,
         strategy=strategy,
         update=ShrunkenFit(
             family=_rows(task.domain, settings.rows, settings),
+            together=every,
             fits=settings.fits,
             wanted=workload.queries,
             measurable=measurable,

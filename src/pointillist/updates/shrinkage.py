@@ -62,6 +62,7 @@ from pointillist.queries.tie import Tie
 from pointillist.queries.workload import offsets_of
 from pointillist.reporting import Steps, steps_of
 from pointillist.updates.descent import Recipe, cells_data, combined, descend
+from pointillist.updates.residuals import most_by_chance, reseeded, standardised
 
 __all__ = ["PublicCells", "ShrunkenFit", "one_way"]
 
@@ -77,6 +78,9 @@ MOST_DESCENTS = 10
 MOST_USEFUL, USEFUL = 3, 0.1
 """The largest number where its residual looks like noise already, and the share of the remaining squared error that
 each of them must remove."""
+TOO_FEW_ROWS, MOST_TOGETHER = 1.03, 4
+"""A mean squared residual, in units of the noise variance, above which all rows are tried in one fit; and the largest
+number of its descents."""
 LEAST_SHARE = 3e-4
 """No value's estimated share is taken to be smaller at the start. A frequent value whose estimate the noise has put at
 0 would otherwise have hardly any gradient, and would never come back."""
@@ -91,11 +95,13 @@ Descents = Iterator[tuple[Params, Info, bool]]
 
 @dataclass(frozen=True)
 class Choice:
-    """What is decided by splitting the noise: s, the weight of the public table, and the least number of descents."""
+    """What is decided by splitting the noise: s, the weight of the public table, the least number of descents, and
+    whether all rows are fitted together."""
 
     strength: float
     weight: float = 0.0
     descents: int = 1
+    together: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,7 @@ class ShrunkenFit:
 
     Attributes:
         family: the rows of one fit.
+        together: the rows of all fits, for tables that one fit has too few rows for.
         fits: the number of fits.
         wanted: the queries of the workload.
         measurable: all that may be measured, in the order in which it is fitted.
@@ -116,6 +123,7 @@ class ShrunkenFit:
     """
 
     family: Relaxed
+    together: Relaxed
     fits: int
     wanted: tuple[Queries, ...]
     measurable: tuple[Queries, ...]
@@ -143,10 +151,24 @@ class ShrunkenFit:
                 made.expect(left * choice.descents * self.recipe.optimizer.steps)
                 made.info = {"fit": len(fits) + 1}
                 fits.append(settled(self.descents(start, target, choice), choice.descents))
+                if choice.together:
+                    break
+        joined = {name: jnp.concatenate([fit.params[name] for fit in fits]) for name in params}
         info = fits[-1].last | {"strength": choice.strength, "descents": float(choice.descents)}
+        info |= {"fits": float(len(fits))} | self._missed(joined, target)
         if self.public is not None:
             info["public"] = choice.weight
-        return Updated({name: jnp.concatenate([fit.params[name] for fit in fits]) for name in params}, choice, info)
+        return Updated(joined, choice, info)
+
+    def _missed(self, params: Params, target: Target) -> Info:
+        """The largest residual, in units of the noise, and what it would be by chance at most."""
+        residuals = standardised(self.together.answers(params, target.queries), target.targets, target.precision)
+        cells = int(np.count_nonzero(target.precision))
+        return {"worst": float(np.abs(residuals).max()), "worst_by_chance": most_by_chance(cells)}
+
+    def rows_of(self, choice: Choice) -> Relaxed:
+        """The rows that are fitted at a time."""
+        return self.together if choice.together else self.family
 
     def target(self, log: Log) -> Target:
         """What is to be fitted: what was measured and, with a public table, the wanted queries that it can answer."""
@@ -165,25 +187,38 @@ class ShrunkenFit:
         import jax
         import jax.numpy as jnp
 
+        family = self.rows_of(choice)
         queries, cells = target.queries, int(np.count_nonzero(target.precision))
         targets, precision = target.with_public(choice.weight)
-        ways = one_way(self.family.domain, queries, targets, precision)
+        ways = one_way(family.domain, queries, targets, precision)
         base = np.log(np.maximum(np.concatenate(ways), LEAST_SHARE))
-        params = self.family.init(rng)
+        params = family.init(rng)
         params = params | {"logits": params["logits"] + jnp.asarray(base, jnp.float32)[None, :]}
         penalty = 2 * choice.strength * LAMBDA * target.sigma**-POWER / cells
-        data = cells_data(self.family.layout(queries), targets, precision, cells) | {"penalty": np.float32(penalty)}
+        data = cells_data(family.layout(queries), targets, precision, cells) | {"penalty": np.float32(penalty)}
         least = np.inf
-        for _ in range(MOST_DESCENTS):
+        for count in range(MOST_TOGETHER if choice.together else MOST_DESCENTS):
             # The descent consumes what it starts from.
-            params, info = descend(self.family, queries, self.recipe, rng, jax.tree.map(jnp.copy, params), data)
+            params, info = descend(family, queries, self.recipe, rng, jax.tree.map(jnp.copy, params), data)
             stalled = info["loss"] > 0.99 * least
             least = min(least, info["loss"])
             residual = info["loss"] - penalty * info["spread"]
             if choice.weight:  # then the loss is also that of the public cells
-                answers = self.family.answers(params, queries)
+                answers = family.answers(params, queries)
                 residual = float(np.sum(target.precision * (answers - target.targets) ** 2)) / cells
-            yield params, info, stalled or residual <= 1 + 2 * np.sqrt(2 / cells)
+            info = dict(info) | {"residual": residual}
+            noise_alone = residual <= 1 + 2 * np.sqrt(2 / cells)
+            if not choice.together:
+                yield params, info, stalled or noise_alone
+                continue
+            missing = standardised(family.answers(params, queries), target.targets, target.precision)
+            missed = missing.max() > most_by_chance(cells)
+            yield params, info, not missed and (stalled or noise_alone)
+            if missed and count + 1 < MOST_TOGETHER:
+                deficits = np.divide(missing, np.sqrt(precision), out=np.zeros_like(missing), where=precision > 0)
+                arrays = np.asarray(params["logits"]), np.asarray(family.model.probabilities(params))
+                logits = reseeded(*arrays, family.domain, queries, missing, deficits)
+                params = params | {"logits": jnp.asarray(logits, jnp.float32)}
 
     def choose(self, rng: np.random.Generator, target: Target) -> Choice:
         """By how well fits to one part of the split noise predict the other."""
@@ -208,7 +243,7 @@ class ShrunkenFit:
                     break
                 best, power = new, next_power
                 split.left = (most - abs(power) + 1) // 2  # no other direction is tried any more
-        return split.enough(best)
+        return split.enough(split.together(best))
 
 
 def _answered_by(public: PublicTable, queries: Sequence[Queries]) -> list[Queries]:
@@ -293,6 +328,7 @@ class Trial:
     answers: np.ndarray
     count: int
     further: Descents
+    residual: float
 
 
 class Split:
@@ -330,21 +366,31 @@ class Split:
         self._made.expect(self.left * self._update.recipe.optimizer.steps)
         self.left -= 1
         fit = settled(descents, choice.descents)
-        return Trial(choice, self._answers(fit.params), fit.count, descents)
+        return Trial(choice, self._answers(fit.params, choice), fit.count, descents, fit.last["residual"])
+
+    def together(self, trial: Trial) -> Trial:
+        """The same with all rows in one fit, if the rows of one fit leave more than noise and it predicts better."""
+        if self._update.fits == 1 or trial.residual <= TOO_FEW_ROWS:
+            return trial
+        self.left = self._update.fits
+        new = self.trial(replace(trial.choice, together=True))
+        return new if self.closer(new.answers, trial.answers, 2.0) else trial
 
     def enough(self, trial: Trial) -> Choice:
         """The choice with as many descents as help."""
         best, count = trial.answers, trial.count
+        if trial.choice.together:
+            return trial.choice
         for params, _, _ in itertools.islice(trial.further, max(0, MOST_USEFUL - count)):
-            new = self._answers(params)
+            new = self._answers(params, trial.choice)
             left = self.distance(best) - (1 + TAU**-2) * np.count_nonzero(self._precision)
             if not self.closer(new, best, 2.0) or self.distance(best) - self.distance(new) < USEFUL * left:
                 break
             best, count = new, count + 1
         return replace(trial.choice, descents=min(count, MOST_USEFUL))
 
-    def _answers(self, params: Params) -> np.ndarray:
-        return self._update.family.answers(params, self._target.queries)
+    def _answers(self, params: Params, choice: Choice) -> np.ndarray:
+        return self._update.rows_of(choice).answers(params, self._target.queries)
 
     def distance(self, answers: np.ndarray) -> float:
         """The squared distance to the second part, in units of the noise variance."""
