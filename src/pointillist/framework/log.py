@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from pointillist.privacy.facts import Facts
 from pointillist.privacy.scores import Pick
 from pointillist.queries.base import Queries
@@ -23,11 +25,16 @@ class Round:
         picks: what was selected or drawn; empty where the round measured queries that were fixed before it.
         measurements: noisy counts, if it measured.
         selected: whether the data chose the picks, at a price; otherwise they were drawn at random.
+        rho: what the round was allowed to cost in all. It follows from the strategy, and is not recorded.
+        estimates: for rounds that select, the model's answers to each pick before it was measured, as fractions. They
+            follow from the model, and are not recorded.
     """
 
     picks: tuple[Pick, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     selected: bool = False
+    rho: float = 0.0
+    estimates: tuple[np.ndarray, ...] = ()
 
 
 @dataclass

@@ -31,7 +31,7 @@ class Measure:
             raise ValueError("a step that measures must ask for something")
 
     def take(self, door: Door, family: Family[P], params: P, log: Log, rng: np.random.Generator) -> Round:
-        return Round(measurements=door.measure(self.asked))
+        return Round(measurements=door.measure(self.asked), rho=sum(ask.rho for ask in self.asked))
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,12 @@ class Select:
     def take(self, door: Door, family: Family[P], params: P, log: Log, rng: np.random.Generator) -> Round:
         estimate = family.answers(params, self.candidates.queries)
         picks = door.select(self.candidates, estimate, self.rule, self.select_rho, self.picks, self.taken)
+        rho = len(picks) * (self.select_rho + self.measure_rho)
+        before = tuple(estimate[self.candidates.entries(pick.queries)] for pick in picks)
         if self.measure_rho == 0:
-            return Round(picks, selected=True)
+            return Round(picks, selected=True, rho=rho, estimates=before)
         measured = door.measure([Ask(pick.queries, self.measure_rho) for pick in picks])
-        return Round(picks, measured, selected=True)
+        return Round(picks, measured, True, rho, before)
 
 
 @dataclass(frozen=True)
