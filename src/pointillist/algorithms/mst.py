@@ -60,24 +60,22 @@ class Settings:
 
 
 class Parts:
-    """Disjoint sets of attributes that edges join."""
+    """Disjoint sets of attributes that pairs join."""
 
-    def __init__(self, edges: tuple[Queries, ...] = ()) -> None:
-        self._part: dict[int, int] = {}
-        for queries in edges:
+    def __init__(self, pairs: tuple[Queries, ...] = ()) -> None:
+        self._sets: list[set[int]] = []
+        for queries in pairs:
             self.join(queries)
 
     def joins(self, queries: Queries) -> bool:
         """Whether a pair is of two parts."""
-        a, b = (self._part.get(i, i) for i in queries.scope)
-        return a != b
+        return not any(set(queries.scope) <= one for one in self._sets)
 
     def join(self, queries: Queries) -> None:
         """Make one part of the two of a pair."""
-        a, b = (self._part.get(i, i) for i in queries.scope)
-        for i in {*self._part, *queries.scope}:
-            if self._part.get(i, i) == b:
-                self._part[i] = a
+        touched = [one for one in self._sets if one & set(queries.scope)]
+        self._sets = [one for one in self._sets if one not in touched]
+        self._sets.append(set(queries.scope).union(*touched))
 
 
 @dataclass(frozen=True)
