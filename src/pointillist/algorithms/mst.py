@@ -93,12 +93,11 @@ class SpanningTree:
     @property
     def edges(self) -> int:
         """The number of pairs of a tree, or of a forest where pairs are missing."""
-        parts, count = Parts(), 0
+        parts, joined = Parts(), 0
         for queries in self.pairs:
-            if parts.joins(queries):
-                parts.join(queries)
-                count += 1
-        return count
+            joined += parts.joins(queries)
+            parts.join(queries)
+        return joined
 
     def _rhos(self, facts: Facts) -> tuple[float, float]:
         """The cost of each selection and of each measurement."""

@@ -59,7 +59,7 @@ def clique_tables(
 ) -> list[np.ndarray]:
     """The product of the factors exp(potential) of each clique; each potential is in one clique."""
     tables = [np.ones(domain.shape(clique)) for clique in tree.cliques]
-    for scope, potential in potentials.items():
+    for scope, potential in sorted(potentials.items(), key=lambda item: item[0]):  # the same order after loading: the same bits
         home = tree.home(scope, domain.sizes)
         assert home is not None
         factor = np.exp(potential - potential.max())
