@@ -74,13 +74,13 @@ class Settings:
     one_ways: float = setting(0.1, "share of the budget for the one-way marginals, in (0, 1)")
     model_size: float = setting(80.0, "largest junction tree, in megabytes of 64-bit numbers")
     t_max: int = setting(1000, "most steps of mirror descent in a round")
-    tolerance: float = setting(1e-4, "a round ends where 20 steps lower the loss by less than this per measured cell")
+    tolerance: float = setting(0.01, "a round ends where 20 steps lower the loss by less than this per measured cell")
 
     def __post_init__(self) -> None:
         share("alpha", self.alpha)
         share("one_ways", self.one_ways)
         positive("model_size", self.model_size, 80)
-        check(self.tolerance >= 0, "tolerance", self.tolerance, "must not be negative", "give 1e-4")
+        check(self.tolerance >= 0, "tolerance", self.tolerance, "must not be negative", "give 0.01")
 
 
 @dataclass(frozen=True)

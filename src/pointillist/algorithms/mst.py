@@ -49,14 +49,14 @@ class Settings:
     one_ways: float = setting(1 / 3, "share of the budget for the one-way marginals, in (0, 1)")
     select: float = setting(0.5, "share of what is left for selecting the pairs, in (0, 1)")
     model_size: float = setting(80.0, "largest marginal of a pair, in megabytes of 64-bit numbers")
-    t_max: int = setting(5000, "most steps of mirror descent")
-    tolerance: float = setting(1e-5, "a fit ends where 20 steps lower the loss by less than this per measured cell")
+    t_max: int = setting(1000, "most steps of mirror descent")
+    tolerance: float = setting(0.001, "a fit ends where 20 steps lower the loss by less than this per measured cell")
 
     def __post_init__(self) -> None:
         share("one_ways", self.one_ways)
         share("select", self.select)
         positive("model_size", self.model_size, 80)
-        check(self.tolerance >= 0, "tolerance", self.tolerance, "must not be negative", "give 1e-5")
+        check(self.tolerance >= 0, "tolerance", self.tolerance, "must not be negative", "give 0.001")
 
 
 class Parts:

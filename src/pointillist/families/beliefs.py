@@ -1,12 +1,14 @@
 """Inference on a junction tree: marginals of all cliques by two passes of messages, other marginals from them, rows.
 
-With a table psi_k for each clique, P(x) = prod_k psi_k(x_k) / Z. Messages run from the leaves to the root, and back:
+With a table of logarithms L_k for each clique, P(x) = exp(sum_k L_k(x_k)) / Z. Messages run from the leaves to the root,
+and back:
 
-    up:    m_k(s) = sum of psi_k over x_k with separator s, and the parent's table is multiplied by it,
-    down:  P_k(x) = psi_k(x) P(s) / m_k(s), where P(s) is the parent's marginal of the separator.
+    up:    m_k(s) = ln of the sum of exp(L_k) over x_k with separator s, which is added to the parent's table,
+    down:  P_k(x) = exp(L_k(x) - m_k(s)) P(s), where P(s) is the parent's marginal of the separator.
 
-Then P(x) = prod_k P_k(x_k) / prod_k P(s_k), from which every other marginal follows: the cliques between its
-attributes are joined, and what is no longer needed is summed out on the way.
+The way up is in logarithms, so that potentials may be as far apart as they like. Then P(x) = prod_k P_k(x_k) / prod_k
+P(s_k), from which every other marginal follows: the cliques between its attributes are joined, and what is no longer
+needed is summed out on the way.
 """
 
 from __future__ import annotations
@@ -25,7 +27,13 @@ from pointillist.families.sampling import stratified
 __all__ = ["Beliefs", "calibrate", "spread"]
 
 TINY = 1e-300
-"""Sums below it count as 0: nothing is divided by them."""
+"""Probabilities below it count as 0: nothing is divided by them."""
+
+NEVER = -1e6
+"""The logarithm of what cannot be."""
+
+SAFE = 600.0
+"""Logarithms that are no further apart can be turned into numbers together."""
 
 
 def spread(scope: Attributes, clique: Attributes, sizes: Sequence[int]) -> tuple[int, ...]:
@@ -42,26 +50,34 @@ def summed(table: np.ndarray, clique: Attributes, scope: Attributes) -> np.ndarr
 
 
 def calibrate(tree: JunctionTree, sizes: Sequence[int], tables: list[np.ndarray]) -> float:
-    """Turn the tables of the cliques into their marginals, in place; returns ln Z."""
-    messages: list[np.ndarray] = [np.ones(())] * len(tables)
-    log_z = 0.0
-    for node in range(len(tables) - 1, 0, -1):
-        separator, parent = tree.separators[node], tree.parents[node]
-        message = summed(tables[node], tree.cliques[node], separator)
-        total = float(message.sum())
-        log_z += math.log(max(total, TINY))
-        messages[node] = message = message / max(total, TINY)
-        tables[node] /= max(total, TINY)
-        tables[parent] *= message.reshape(spread(separator, tree.cliques[parent], sizes))
-    total = float(tables[0].sum())
-    log_z += math.log(max(total, TINY))
-    tables[0] /= max(total, TINY)
+    """Turn the logarithms of the cliques' tables into their marginals, in place; returns ln Z."""
+    sums: list[np.ndarray] = [np.ones(())] * len(tables)
+    for node in range(len(tables) - 1, -1, -1):
+        clique, separator, parent = tree.cliques[node], tree.separators[node], tree.parents[node]
+        logs = tables[node]
+        most = logs.max()
+        if most - logs.min() > SAFE:  # the largest for each value of the separator, so that no sum is 0
+            outside = tuple(n for n, i in enumerate(clique) if i not in separator)
+            most = logs.max(axis=outside, keepdims=True)
+        logs -= most
+        np.exp(logs, out=logs)
+        sums[node] = summed(logs, clique, separator)
+        message = np.log(sums[node]) + most.reshape(sums[node].shape if most.size > 1 else ())
+        if parent >= 0:
+            tables[parent] += message.reshape(spread(separator, tree.cliques[parent], sizes))
+    tables[0] /= sums[0]
     for node in range(1, len(tables)):
         separator, parent = tree.separators[node], tree.parents[node]
-        wanted = summed(tables[parent], tree.cliques[parent], separator)
-        ratio = np.divide(wanted, messages[node], out=np.zeros_like(wanted), where=messages[node] > TINY)
+        ratio = summed(tables[parent], tree.cliques[parent], separator) / sums[node]
         tables[node] *= ratio.reshape(spread(separator, tree.cliques[node], sizes))
-    return log_z
+    return float(message)
+
+
+def logs_of(values: np.ndarray) -> np.ndarray:
+    """Logarithms of probabilities, finite for 0."""
+    logs = np.log(np.maximum(values, TINY))
+    logs[values < TINY] = NEVER
+    return logs
 
 
 class Beliefs:
@@ -132,12 +148,12 @@ class Beliefs:
         """The distribution of the rows that are kept on a condition, and their share."""
         tree, tables = self.tree, []
         for node, (clique, separator) in enumerate(zip(tree.cliques, tree.separators, strict=True)):
-            below = self._of(node, separator).reshape(spread(separator, clique, self.sizes)) if node else np.ones(())
-            tables.append(np.divide(self.tables[node], below, out=np.zeros_like(self.tables[node]), where=below > TINY))
+            below = logs_of(self._of(node, separator)) if node else np.zeros(())
+            tables.append(logs_of(self.tables[node]) - below.reshape(spread(separator, clique, self.sizes)))
         for attribute, shares in allowed.items():
             home = tree.home((attribute,), self.sizes)
             assert home is not None
-            tables[home] *= shares.reshape(spread((attribute,), tree.cliques[home], self.sizes))
+            tables[home] += logs_of(shares).reshape(spread((attribute,), tree.cliques[home], self.sizes))
         share = math.exp(calibrate(tree, self.sizes, tables))
         return Beliefs(tree, self.sizes, tables), share
 

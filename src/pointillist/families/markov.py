@@ -57,13 +57,12 @@ class Field:
 def clique_tables(
     tree: JunctionTree, domain: Domain, potentials: Mapping[Attributes, np.ndarray]
 ) -> list[np.ndarray]:
-    """The product of the factors exp(potential) of each clique; each potential is in one clique."""
-    tables = [np.ones(domain.shape(clique)) for clique in tree.cliques]
-    for scope, potential in sorted(potentials.items(), key=lambda item: item[0]):  # the same order after loading: the same bits
+    """The sum of the potentials of each clique; each potential is in one clique."""
+    tables = [np.zeros(domain.shape(clique)) for clique in tree.cliques]
+    for scope, potential in sorted(potentials.items(), key=lambda item: item[0]):  # also after loading: the same bits
         home = tree.home(scope, domain.sizes)
         assert home is not None
-        factor = np.exp(potential - potential.max())
-        tables[home] *= factor.reshape(spread(scope, tree.cliques[home], domain.sizes))
+        tables[home] += potential.reshape(spread(scope, tree.cliques[home], domain.sizes))
     return tables
 
 
