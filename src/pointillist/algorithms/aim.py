@@ -29,7 +29,7 @@ Data, 2022.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -37,7 +37,7 @@ import numpy as np
 from pointillist.algorithms.auto import closure
 from pointillist.algorithms.method import Method, Task
 from pointillist.algorithms.settings import MOST_ROUNDS, setting
-from pointillist.checks import check, positive, share
+from pointillist.checks import at_least, check, positive, share
 from pointillist.data.domain import Attributes
 from pointillist.families.junction import maximal, tree_cells
 from pointillist.families.markov import Field, Markov
@@ -49,6 +49,7 @@ from pointillist.privacy.scores import UsefulError
 from pointillist.privacy.sensitivity import of_score, of_total, square_of_counts
 from pointillist.queries.base import Queries
 from pointillist.queries.candidates import Grouping, Whole
+from pointillist.queries.marginal import Marginal
 from pointillist.strategies import MeasureAll, Then
 from pointillist.updates.mirror import MirrorDescent
 
@@ -77,6 +78,8 @@ class Settings:
     tolerance: float = setting(0.01, "a round ends where 20 steps lower the loss by less than this per measured cell")
 
     def __post_init__(self) -> None:
+        if self.rounds is not None:
+            at_least("rounds", self.rounds, 1, 200)
         share("alpha", self.alpha)
         share("one_ways", self.one_ways)
         positive("model_size", self.model_size, 80)
@@ -115,13 +118,14 @@ class Annealed:
             return None
         rho = left if left < 2 * wanted or t == self.rounds - 1 else wanted
         spent = 1 - (left - rho) / facts.rho
-        return self._select(rho, self._tractable(params, spent), facts)
+        select = self._select(rho, self._tractable(params, spent), facts)
+        return replace(select, scale=log.estimated_total / facts.total)
 
     def _next(self, log: Log, family: Markov, params: Field) -> float:
         """The budget of the next round: that of the last one, or more if it changed the model less than noise would."""
         last = log.rounds[-1]
         (measured,), (before,) = last.measurements, last.estimates
-        changed = float(np.abs(family.answers(params, [measured.queries]) - before).sum()) * log.total
+        changed = float(np.abs(family.answers(params, [measured.queries]) - before).sum()) * log.estimated_total
         expected = math.sqrt(2 / math.pi) * measured.sigma * measured.queries.size
         return last.rho * (ANNEAL if changed <= expected else 1)
 
@@ -153,7 +157,7 @@ def build(task: Task, settings: Settings) -> Algorithm[Field]:
     candidates = closure(task.workload).queries
     scopes = [set(scope) for scope in task.workload.scopes]
     weights = tuple(sum(len(other & set(queries.scope)) for other in scopes) for queries in candidates)
-    one_ways = tuple(queries for queries in candidates if len(queries.scope) == 1)
+    one_ways = tuple(Marginal.of(task.domain, (i,)) for i in sorted(set().union(*scopes)))
     most_cells = int(settings.model_size * CELLS_PER_MEGABYTE)
     rounds = ROUNDS_PER_ATTRIBUTE * len(one_ways) if settings.rounds is None else settings.rounds
     family = Markov(task.domain, most_cells)

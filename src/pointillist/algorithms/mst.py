@@ -119,7 +119,8 @@ class SpanningTree:
             return Measure(tuple(Ask(queries, measure) for queries in chosen))
         parts = Parts(chosen)
         candidates = Whole(tuple(queries for queries in self.pairs if parts.joins(queries)))
-        return Select(candidates, UsefulError((1,) * len(candidates), 0.0), 1, select, 0.0)
+        scale = log.estimated_total / facts.total
+        return Select(candidates, UsefulError((1,) * len(candidates), 0.0), 1, select, 0.0, scale=scale)
 
 
 def build(task: Task, settings: Settings) -> Algorithm[Field]:

@@ -75,9 +75,7 @@ def calibrate(tree: JunctionTree, sizes: Sequence[int], tables: list[np.ndarray]
 
 def logs_of(values: np.ndarray) -> np.ndarray:
     """Logarithms of probabilities, finite for 0."""
-    logs = np.log(np.maximum(values, TINY))
-    logs[values < TINY] = NEVER
-    return logs
+    return np.where(values < TINY, NEVER, np.log(np.maximum(values, TINY)))
 
 
 class Beliefs:

@@ -59,6 +59,18 @@ class Log:
         return self.facts.total
 
     @property
+    def estimated_total(self) -> float:
+        """The number of rows as well as it is known: exact where it is public; else the measured count and the sums of
+        all measured marginals, each weighted by its precision."""
+        facts = self.facts
+        if facts.total_sigma == 0:
+            return facts.total
+        whole = [m for m in self.measurements if m.queries.partition]
+        sums = [(facts.total, facts.total_sigma**2), *((m.counts.sum(), m.queries.size * m.sigma**2) for m in whole)]
+        weight = sum(1 / variance for _, variance in sums)
+        return max(1.0, float(sum(value / variance for value, variance in sums) / weight))
+
+    @property
     def taken(self) -> set[Queries]:
         """What was selected so far."""
         return {pick.queries for entry in self.rounds for pick in entry.picks}

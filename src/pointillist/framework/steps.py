@@ -45,6 +45,7 @@ class Select:
         select_rho: the cost of each selection.
         measure_rho: the cost of each measurement; 0 measures nothing.
         taken: candidates that may not be selected; None lets a candidate be selected any number of times.
+        scale: by what the model's answers are multiplied for the score: a better number of rows, over that of the facts.
     """
 
     candidates: Candidates
@@ -53,10 +54,11 @@ class Select:
     select_rho: float
     measure_rho: float
     taken: Collection[Queries] | None = None
+    scale: float = 1.0
 
     def take(self, door: Door, family: Family[P], params: P, log: Log, rng: np.random.Generator) -> Round:
         estimate = family.answers(params, self.candidates.queries)
-        picks = door.select(self.candidates, estimate, self.rule, self.select_rho, self.picks, self.taken)
+        picks = door.select(self.candidates, self.scale * estimate, self.rule, self.select_rho, self.picks, self.taken)
         rho = len(picks) * (self.select_rho + self.measure_rho)
         before = tuple(estimate[self.candidates.entries(pick.queries)] for pick in picks)
         if self.measure_rho == 0:

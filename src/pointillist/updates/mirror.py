@@ -68,7 +68,7 @@ class MirrorDescent:
     def __call__(self, rng: np.random.Generator, params: Field, memory: None, log: Log) -> Updated:
         if not log.rounds[-1].measurements:  # a round that selected only
             return Updated(params, None, {})
-        problem = Problem(self.family.domain, log.measurements, log.total)
+        problem = Problem(self.family.domain, log.measurements, log.estimated_total)
         point, taken = self._descend(problem, problem.at(problem.expanded(params.potentials)))
         beliefs = Beliefs(problem.tree, self.family.domain.sizes, point.tables)
         info = {"loss": point.loss / problem.cells, "steps": float(taken)}
@@ -120,7 +120,7 @@ class Term:
 class Problem:
     """What one round is fitted to."""
 
-    def __init__(self, domain: Domain, measured: Sequence[Measurement], total: int) -> None:
+    def __init__(self, domain: Domain, measured: Sequence[Measurement], total: float) -> None:
         self.domain = domain
         self.scopes = maximal(m.queries.scope for m in measured)
         self.tree = JunctionTree.of(domain.sizes, self.scopes)
@@ -163,11 +163,11 @@ class Problem:
         return Point(theta, tables, loss, gradient)
 
 
-def combined(measured: Sequence[Measurement], total: int) -> list[Term]:
+def combined(measured: Sequence[Measurement], total: float) -> list[Term]:
     """One term for all measurements of the same queries: their mean, weighted by the precisions."""
     sums: dict[Queries, tuple[np.ndarray, float]] = {}
     for m in measured:
         precision = (total / m.sigma) ** 2
         weighted, so_far = sums.get(m.queries, (np.zeros(m.queries.size), 0.0))
-        sums[m.queries] = weighted + precision * m.fractions(total), so_far + precision
+        sums[m.queries] = weighted + precision * m.counts / total, so_far + precision
     return [Term(queries, weighted / precision, precision) for queries, (weighted, precision) in sums.items()]
