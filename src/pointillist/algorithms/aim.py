@@ -37,7 +37,7 @@ import numpy as np
 from pointillist.algorithms.auto import closure
 from pointillist.algorithms.method import Method, Task
 from pointillist.algorithms.settings import MOST_ROUNDS, setting
-from pointillist.checks import at_least, check, positive, share
+from pointillist.checks import at_least, positive, share
 from pointillist.data.domain import Attributes
 from pointillist.families.junction import maximal, tree_cells
 from pointillist.families.markov import Field, Markov
@@ -61,6 +61,9 @@ ROUNDS_PER_ATTRIBUTE = 16
 ANNEAL = 4
 """By what the budget of a round grows when the last one has not changed the model."""
 
+ROUNDING = 1e-9
+"""A share of rho that is no more than what rounding leaves."""
+
 CELLS_PER_MEGABYTE = 2**20 // 8
 
 
@@ -83,7 +86,6 @@ class Settings:
         share("alpha", self.alpha)
         share("one_ways", self.one_ways)
         positive("model_size", self.model_size, 80)
-        check(self.tolerance >= 0, "tolerance", self.tolerance, "must not be negative", "give 0.01")
 
 
 @dataclass(frozen=True)
@@ -112,9 +114,9 @@ class Annealed:
 
     def step(self, t: int, facts: Facts, log: Log, family: Markov, params: Field) -> Step | None:
         own = log.rounds[len(log.rounds) - t :]
-        left = minus(facts.rho, sum((Fraction(entry.rho) for entry in own), Fraction(0)))
+        left = minus(facts.rho, sum((entry.rho for entry in own), Fraction(0)))
         wanted = split(facts.rho, self.rounds) if t == 0 else self._next(log, family, params)
-        if left < 0.5 * wanted or t >= self.rounds:  # the last round took all
+        if left <= ROUNDING * facts.rho:  # the last round took all
             return None
         rho = left if left < 2 * wanted or t == self.rounds - 1 else wanted
         spent = 1 - (left - rho) / facts.rho
@@ -127,7 +129,7 @@ class Annealed:
         (measured,), (before,) = last.measurements, last.estimates
         changed = float(np.abs(family.answers(params, [measured.queries]) - before).sum()) * log.estimated_total
         expected = math.sqrt(2 / math.pi) * measured.sigma * measured.queries.size
-        return last.rho * (ANNEAL if changed <= expected else 1)
+        return float(last.rho) * (ANNEAL if changed <= expected else 1)
 
     def _select(self, rho: float, places: list[int], facts: Facts) -> Select:
         candidates = Whole(tuple(self.candidates[n] for n in places))

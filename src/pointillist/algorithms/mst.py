@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 from pointillist.algorithms.method import Method, Task
 from pointillist.algorithms.settings import setting
-from pointillist.checks import check, positive, share
+from pointillist.checks import positive, share
 from pointillist.data.domain import Domain
 from pointillist.families.markov import Field, Markov
 from pointillist.framework import Algorithm, Last, Log, Measure, Select, Step, Strategy
@@ -56,7 +56,6 @@ class Settings:
         share("one_ways", self.one_ways)
         share("select", self.select)
         positive("model_size", self.model_size, 80)
-        check(self.tolerance >= 0, "tolerance", self.tolerance, "must not be negative", "give 0.001")
 
 
 class Parts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Round:
     picks: tuple[Pick, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     selected: bool = False
-    rho: float = 0.0
+    rho: Fraction = Fraction(0)
     estimates: tuple[np.ndarray, ...] = ()
 
 

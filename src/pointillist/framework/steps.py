@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TypeVar
 
 import numpy as np
@@ -31,7 +32,8 @@ class Measure:
             raise ValueError("a step that measures must ask for something")
 
     def take(self, door: Door, family: Family[P], params: P, log: Log, rng: np.random.Generator) -> Round:
-        return Round(measurements=door.measure(self.asked), rho=sum(ask.rho for ask in self.asked))
+        rho = sum((Fraction(ask.rho) for ask in self.asked), Fraction(0))
+        return Round(measurements=door.measure(self.asked), rho=rho)
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Select:
     def take(self, door: Door, family: Family[P], params: P, log: Log, rng: np.random.Generator) -> Round:
         estimate = family.answers(params, self.candidates.queries)
         picks = door.select(self.candidates, self.scale * estimate, self.rule, self.select_rho, self.picks, self.taken)
-        rho = len(picks) * (self.select_rho + self.measure_rho)
+        rho = len(picks) * (Fraction(self.select_rho) + Fraction(self.measure_rho))
         before = tuple(estimate[self.candidates.entries(pick.queries)] for pick in picks)
         if self.measure_rho == 0:
             return Round(picks, selected=True, rho=rho, estimates=before)

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pointillist.checks import at_least, check
 from pointillist.data.domain import Attributes, Domain
 from pointillist.families.beliefs import Beliefs, calibrate, spread, summed
 from pointillist.families.junction import JunctionTree, maximal
@@ -61,6 +62,10 @@ class MirrorDescent:
     steps: int
     tolerance: float
     window: int = 20
+
+    def __post_init__(self) -> None:
+        at_least("t_max", self.steps, 1, 1000)
+        check(self.tolerance >= 0, "tolerance", self.tolerance, "must not be negative", "give 0.01")
 
     def init(self, params: Field) -> None:
         return None
