@@ -82,7 +82,9 @@ def test_aim_anneals_by_the_change_of_the_model() -> None:
     threshold = math.sqrt(2 / math.pi) * 10 * 4 / 1000
     for change, factor in ((0.99 * threshold, 4), (1.01 * threshold, 1)):
         before = np.array([0.25 - change / 2, 0.25 + change / 2, 0.25, 0.25])
-        entry = Round((Pick(queries[0]),), (Measurement(queries[0], np.zeros(4, int), 10.0),), True, Fraction(1, 8), (before,))
+        entry = Round(
+            (Pick(queries[0]),), (Measurement(queries[0], np.zeros(4, int), 10.0),), True, Fraction(1, 8), (before,)
+        )
         step = strategy.step(1, facts, Log(facts, [entry]), family, params)
         assert isinstance(step, Select)
         left = 7 / 8
@@ -187,8 +189,6 @@ def test_a_table_of_one_column_is_synthesized(method: str) -> None:
         ("mst", {"t_max": 0}, "t_max must be at least 1, got 0"),
     ],
 )
-def test_wrong_settings_are_refused_before_anything_is_spent(
-    method: str, wrong: dict[str, Any], sentence: str
-) -> None:
+def test_wrong_settings_are_refused_before_anything_is_spent(method: str, wrong: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         prepare(chain(), epsilon=1.0, method=method, workload="marginals:2", settings=wrong)

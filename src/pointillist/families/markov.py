@@ -54,9 +54,7 @@ class Field:
         return Beliefs(tree, self.domain.sizes, tables)
 
 
-def clique_tables(
-    tree: JunctionTree, domain: Domain, potentials: Mapping[Attributes, np.ndarray]
-) -> list[np.ndarray]:
+def clique_tables(tree: JunctionTree, domain: Domain, potentials: Mapping[Attributes, np.ndarray]) -> list[np.ndarray]:
     """The sum of the potentials of each clique; each potential is in one clique."""
     tables = [np.zeros(domain.shape(clique)) for clique in tree.cliques]
     for scope, potential in sorted(potentials.items(), key=lambda item: item[0]):  # also after loading: the same bits
