@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -53,7 +54,7 @@ def test_aim_spends_all_and_halves_the_noise_where_nothing_is_learned(relation: 
     assert [m.queries.scope for m in first.measurements] == [(0,), (1,), (2,), (3,), (4,)]
     assert len(later) < 16 * 5  # annealing made fewer rounds of it
     sigmas = [entry.measurements[0].sigma for entry in later]
-    ratios = {round(before / after, 6) for before, after in zip(sigmas[:-2], sigmas[1:-1], strict=True)}
+    ratios = {round(before / after, 6) for before, after in itertools.pairwise(sigmas[:-1])}
     assert ratios == {1.0, 2.0}
     assert sigmas[-1] <= sigmas[-2] * (1 + 1e-9)  # the last round takes whatever is left
     labels = [entry.label for entry in ledger.entries if entry.label != "number of rows"]
@@ -70,7 +71,7 @@ def test_aim_finds_the_ties_and_answers_well() -> None:
 
 
 def test_aim_anneals_by_the_change_of_the_model() -> None:
-    """Four times the budget if the measured marginal changed by no more than noise explains; the last round takes all."""
+    """Four times the budget if the measured marginal changed by no more than noise explains; the last takes all."""
     queries = all_kway(Domain(("a", "b"), (2, 2)), 2).queries
     strategy = Annealed(queries, (1,), rounds=8, alpha=0.9, most_cells=100)
     family, facts = Markov(Domain(("a", "b"), (2, 2))), Facts(1000, 1.0)

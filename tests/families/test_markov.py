@@ -88,7 +88,7 @@ def test_cliques_that_share_an_attribute_are_connected(field: Field) -> None:
 @given(fields())
 def test_products_of_intervals_are_answered_from_marginals(field: Field) -> None:
     domain = field.domain
-    queries = [Product.of(domain, {name: "prefixes" for name in domain.names[:2]})]
+    queries = [Product.of(domain, dict.fromkeys(domain.names[:2], "prefixes"))]
     whole = summed(joint(field), queries[0].scope).ravel()
     np.testing.assert_allclose(Markov(domain).answers(field, queries), queries[0].of_marginal(whole), atol=1e-12)
 

@@ -2,7 +2,7 @@
 
 | family | strategy | update | output H |
 |---|---|---|---|
-| graphical models | one-ways; select 1 and measure it, budget by annealing | mirror descent on all measurements | last |
+| graphical models | one-ways; select 1 and measure it, budget by annealing | mirror descent | last |
 
 The candidates are the marginals r of the workload W and all that is inside of them, weighted by w_r, the sum of |r ∩ s|
 over s in W. A round with the budget rho_t selects by the exponential mechanism, for rho_t / 10, with the score
@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -112,7 +113,7 @@ class Annealed:
         noise = gaussian_scale(self.alpha * last, squares[0]), gaussian_scale(self.alpha * first, squares[1])
         return (Phase(self.rounds, 1, True, noise),)
 
-    def step(self, t: int, facts: Facts, log: Log, family: Markov, params: Field) -> Step | None:
+    def step(self, t: int, facts: Facts, log: Log, family: Any, params: Any) -> Step | None:
         own = log.rounds[len(log.rounds) - t :]
         left = minus(facts.rho, sum((entry.rho for entry in own), Fraction(0)))
         wanted = split(facts.rho, self.rounds) if t == 0 else self._next(log, family, params)

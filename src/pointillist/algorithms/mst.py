@@ -2,12 +2,12 @@
 
 | family | strategy | update | output H |
 |---|---|---|---|
-| graphical models | one-ways; select the edges of a tree; measure them | mirror descent on all measurements | last |
+| graphical models | one-ways; select the edges of a tree; measure them | mirror descent | last |
 
-A third of rho measures the one-way marginals of all d columns. A third selects d - 1 pairs, as Kruskal's algorithm does:
-each by the exponential mechanism among the pairs that join two parts, with the score |M_ab(P) - M_ab(D)|_1, where D has
-the measured one-ways and independent columns. Its sensitivity is the L1 sensitivity of a marginal: 1 under add-remove, 2
-under replace. The last third measures these pairs. The workload plays no part.
+A third of rho measures the one-way marginals of all d columns. A third selects d - 1 pairs, as Kruskal's algorithm
+does: each by the exponential mechanism among the pairs that join two parts, with the score |M_ab(P) - M_ab(D)|_1, where
+D has the measured one-ways and independent columns. Its sensitivity is the L1 sensitivity of a marginal: 1 under
+add-remove, 2 under replace. The last third measures these pairs. The workload plays no part.
 
 Difference from the paper: rare values are not merged before pairs are selected. A pair with more cells than the model
 may have is never selected.
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
+from typing import Any
 
 from pointillist.algorithms.method import Method, Task
 from pointillist.algorithms.settings import setting
@@ -109,7 +110,7 @@ class SpanningTree:
         noise = noise_of(tuple(Ask(queries, self._rhos(facts)[1]) for queries in self.pairs), facts)
         return Phase(self.edges, 1, True, None, len(self.pairs)), Phase(1, self.edges, False, noise)
 
-    def step(self, t: int, facts: Facts, log: Log, family: Markov, params: Field) -> Step | None:
+    def step(self, t: int, facts: Facts, log: Log, family: Any, params: Any) -> Step | None:
         if t > self.edges or not self.pairs:
             return None
         select, measure = self._rhos(facts)

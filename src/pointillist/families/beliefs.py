@@ -1,7 +1,7 @@
 """Inference on a junction tree: marginals of all cliques by two passes of messages, other marginals from them, rows.
 
-With a table of logarithms L_k for each clique, P(x) = exp(sum_k L_k(x_k)) / Z. Messages run from the leaves to the root,
-and back:
+With a table of logarithms L_k for each clique, P(x) = exp(sum_k L_k(x_k)) / Z. Messages run from the leaves to the
+root, and back:
 
     up:    m_k(s) = ln of the sum of exp(L_k) over x_k with separator s, which is added to the parent's table,
     down:  P_k(x) = exp(L_k(x) - m_k(s)) P(s), where P(s) is the parent's marginal of the separator.
@@ -42,7 +42,7 @@ def spread(scope: Attributes, clique: Attributes, sizes: Sequence[int]) -> tuple
 
 
 def summed(table: np.ndarray, clique: Attributes, scope: Attributes) -> np.ndarray:
-    """The sums of a table over ``clique`` over all attributes outside ``scope``, with one axis for each that is left."""
+    """The sums of a table over all attributes outside ``scope``, with one axis for each that is left."""
     if scope == clique:
         return table
     kept = tuple(n for n, i in enumerate(clique) if i in scope)
@@ -207,4 +207,5 @@ def contract(
 
     product = arranged(first, first_axes, [batch, left, inner]) @ arranged(second, second_axes, [batch, inner, right])
     axes = batch + left + right
-    return product.reshape([size[i] for i in axes]).transpose([axes.index(i) for i in kept])
+    turned: np.ndarray = product.reshape([size[i] for i in axes]).transpose([axes.index(i) for i in kept])
+    return turned

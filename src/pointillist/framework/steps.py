@@ -47,7 +47,7 @@ class Select:
         select_rho: the cost of each selection.
         measure_rho: the cost of each measurement; 0 measures nothing.
         taken: candidates that may not be selected; None lets a candidate be selected any number of times.
-        scale: by what the model's answers are multiplied for the score: a better number of rows, over that of the facts.
+        scale: by what the model's answers are multiplied for the score: a better number of rows over the facts' one.
     """
 
     candidates: Candidates

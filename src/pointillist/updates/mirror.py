@@ -10,10 +10,10 @@ mirror map moves the potentials against the gradient with respect to the margina
 
     theta_c <- theta_c - alpha dL/dp_c,
 
-and infers the new marginals. Steps have Nesterov's momentum: the gradient is taken at theta plus k / (k + 3) of the last
-move, k steps after a restart. A step after which the loss is larger is taken back, alpha is cut, and the momentum starts
-again from nothing. The first alpha is 4 / (the sum of the precisions 1 / s^2 of one scope): each probability changes by
-at most a quarter of the change of its potential. A round starts from the potentials of the one before.
+and infers the new marginals. Steps have Nesterov's momentum: the gradient is taken at theta plus k / (k + 3) of the
+last move, k steps after a restart. A step after which the loss is larger is taken back, alpha is cut, and the momentum
+starts again from nothing. The first alpha is 4 / (the sum of the precisions 1 / s^2 of one scope): each probability
+changes by at most a quarter of the change of its potential. A round starts from the potentials of the one before.
 
 McKenna, Sheldon and Miklau, Graphical-model based estimation and inference for differential privacy, 2019.
 """
