@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 
+from pointillist import InputError
 from pointillist.data.domain import Domain
 from pointillist.families.markov import Field, Markov
 from pointillist.framework import Log, Round
@@ -16,6 +18,7 @@ from pointillist.queries.base import Queries
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.measurement import Measurement
 from pointillist.queries.product import Product
+from pointillist.updates.fitting import fitting
 from pointillist.updates.mirror import MirrorDescent, Problem, combined
 
 DOMAIN = Domain(("a", "b", "c", "d"), (3, 4, 2, 3))
@@ -113,3 +116,26 @@ def test_the_fit_is_that_of_mbi() -> None:
     ours, _ = fit(some())
     for scope in ((0, 1), (1, 2), (0, 2), (2, 3)):
         np.testing.assert_allclose(ours.beliefs.marginal(scope), np.asarray(model.project(scope).values) / N, atol=3e-4)
+
+
+@pytest.mark.parametrize("kind", ["marginals", "products"])
+def test_the_solver_mbi_fits_the_same_model(kind: str) -> None:
+    pytest.importorskip("mbi")
+    asked = some()
+    if kind == "products":
+        asked.append(measured(Product.of(DOMAIN, {"b": "prefixes", "d": "values"}), 30.0))
+    log = Log(Facts(N, 1.0), [Round(measurements=tuple(asked))])
+    update = fitting(Markov(DOMAIN), "mbi", 1000, 0.0)
+    theirs, _, info = update(np.random.default_rng(0), Field(DOMAIN), update.init(Field(DOMAIN)), log)
+    ours, found = fit(asked)
+    assert info["loss"] == pytest.approx(found["loss"], rel=0.02)
+    for scope in ((0, 1), (1, 2), (0, 2), (2, 3)):
+        np.testing.assert_allclose(ours.beliefs.marginal(scope), theirs.beliefs.marginal(scope), atol=1e-3)
+
+
+def test_a_solver_that_is_not_installed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mbi", None)
+    with pytest.raises(InputError, match=r"must be 'numpy' where the package mbi is not installed, .*graphical"):
+        fitting(Markov(DOMAIN), "mbi", 100, 0.0)
+    with pytest.raises(InputError, match="solver"):
+        fitting(Markov(DOMAIN), "lbfgs", 100, 0.0)

@@ -52,7 +52,7 @@ from pointillist.queries.base import Queries
 from pointillist.queries.candidates import Grouping, Whole
 from pointillist.queries.marginal import Marginal
 from pointillist.strategies import MeasureAll, Then
-from pointillist.updates.mirror import MirrorDescent
+from pointillist.updates.fitting import fitting
 
 __all__ = ["METHOD", "Annealed", "Settings", "build"]
 
@@ -80,6 +80,7 @@ class Settings:
     model_size: float = setting(80.0, "largest junction tree, in megabytes of 64-bit numbers")
     t_max: int = setting(1000, "most steps of mirror descent in a round")
     tolerance: float = setting(0.01, "a round ends where 20 steps lower the loss by less than this per measured cell")
+    solver: str = setting("numpy", "'numpy', or 'mbi' for the mirror descent of that package (extra graphical)")
 
     def __post_init__(self) -> None:
         if self.rounds is not None:
@@ -169,7 +170,7 @@ def build(task: Task, settings: Settings) -> Algorithm[Field]:
         strategy=Then(
             settings.one_ways, MeasureAll(one_ways), Annealed(candidates, weights, rounds, settings.alpha, most_cells)
         ),
-        update=MirrorDescent(family, settings.t_max, settings.tolerance),
+        update=fitting(family, settings.solver, settings.t_max, settings.tolerance),
         output=Last(),
     )
 

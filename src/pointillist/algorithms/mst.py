@@ -36,7 +36,7 @@ from pointillist.queries.base import Queries
 from pointillist.queries.candidates import Grouping, Whole
 from pointillist.queries.marginal import Marginal
 from pointillist.strategies import MeasureAll, Then, noise_of
-from pointillist.updates.mirror import MirrorDescent
+from pointillist.updates.fitting import fitting
 
 __all__ = ["METHOD", "Settings", "SpanningTree", "build"]
 
@@ -52,6 +52,7 @@ class Settings:
     model_size: float = setting(80.0, "largest marginal of a pair, in megabytes of 64-bit numbers")
     t_max: int = setting(1000, "most steps of mirror descent")
     tolerance: float = setting(0.001, "a fit ends where 20 steps lower the loss by less than this per measured cell")
+    solver: str = setting("numpy", "'numpy', or 'mbi' for the mirror descent of that package (extra graphical)")
 
     def __post_init__(self) -> None:
         share("one_ways", self.one_ways)
@@ -135,7 +136,7 @@ def build(task: Task, settings: Settings) -> Algorithm[Field]:
     return Algorithm(
         family=family,
         strategy=strategy,
-        update=MirrorDescent(family, settings.t_max, settings.tolerance),
+        update=fitting(family, settings.solver, settings.t_max, settings.tolerance),
         output=Last(),
     )
 
