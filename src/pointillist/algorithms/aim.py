@@ -40,7 +40,7 @@ from pointillist.algorithms.method import Method, Task
 from pointillist.algorithms.settings import MOST_ROUNDS, setting
 from pointillist.checks import at_least, positive, share
 from pointillist.data.domain import Attributes
-from pointillist.families.junction import maximal, tree_cells
+from pointillist.families.junction import cliques_of, tree_cells
 from pointillist.families.markov import Field, Markov
 from pointillist.framework import Algorithm, Last, Log, Select, Step
 from pointillist.privacy.facts import Facts, Phase
@@ -147,11 +147,13 @@ class Annealed:
         domain, scopes = params.domain, tuple(params.potentials)
         limit = spent * self.most_cells
         inside = [set(scope) for scope in scopes]
+        if tree_cells(domain.sizes, scopes) <= limit:  # what is inside of a clique leaves the tree as it is
+            inside += [set(clique) for clique in cliques_of(domain.sizes, scopes)]
 
         def fits(scope: Attributes) -> bool:
-            if any(set(scope) <= one for one in inside):
+            if any(one.issuperset(scope) for one in inside):
                 return True
-            return domain.cells_of(scope) <= limit and tree_cells(domain.sizes, maximal((*scopes, scope))) <= limit
+            return domain.cells_of(scope) <= limit and tree_cells(domain.sizes, (*scopes, scope)) <= limit
 
         return [n for n, queries in enumerate(self.candidates) if fits(queries.scope)]
 

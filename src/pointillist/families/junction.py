@@ -28,7 +28,19 @@ def maximal(scopes: Iterable[Attributes]) -> tuple[Attributes, ...]:
 
 def cliques_of(sizes: Sequence[int], scopes: Iterable[Attributes]) -> tuple[Attributes, ...]:
     """The cliques of the junction tree over all attributes, of which no one contains another."""
-    tied = [1 << i for i in range(len(sizes))]  # each attribute with those that it is tied to, as bits
+    return tuple(map(_attributes, _eliminate(tuple(sizes), scopes)))
+
+
+def tree_cells(sizes: Sequence[int], scopes: Iterable[Attributes]) -> int:
+    """The number of cells of all cliques together: what inference takes."""
+    sizes = tuple(sizes)
+    return sum(_cells(sizes, clique) for clique in _eliminate(sizes, scopes))
+
+
+def _eliminate(sizes: tuple[int, ...], scopes: Iterable[Attributes]) -> list[int]:
+    """The cliques of a greedy elimination. Sets of attributes are the bits of whole numbers here: a strategy looks at
+    thousands of hypothetical trees. A later clique lacks what was eliminated, so it contains no earlier one."""
+    tied = [1 << i for i in range(len(sizes))]  # each attribute with those that it is tied to
     for scope in scopes:
         bits = sum(1 << i for i in scope)
         for i in scope:
@@ -37,26 +49,23 @@ def cliques_of(sizes: Sequence[int], scopes: Iterable[Attributes]) -> tuple[Attr
     found: list[int] = []
     while costs:
         chosen = min(costs, key=costs.__getitem__)
-        clique = tied[chosen]
+        clique, gone = tied[chosen], ~(1 << chosen)
         if not any(clique & other == clique for other in found):
             found.append(clique)
         del costs[chosen]
-        for i in _attributes(clique & ~(1 << chosen)):
-            tied[i] = (tied[i] | clique) & ~(1 << chosen)
+        for i in _attributes(clique & gone):
+            tied[i] = (tied[i] | clique) & gone
             costs[i] = _cells(sizes, tied[i])
-    return maximal(map(_attributes, found))
+    return found
 
 
-def tree_cells(sizes: Sequence[int], scopes: Iterable[Attributes]) -> int:
-    """The number of cells of all cliques together: what inference takes."""
-    return sum(math.prod(sizes[i] for i in clique) for clique in cliques_of(sizes, scopes))
-
-
+@lru_cache(maxsize=1 << 16)
 def _attributes(bits: int) -> Attributes:
     return tuple(i for i in range(bits.bit_length()) if bits >> i & 1)
 
 
-def _cells(sizes: Sequence[int], bits: int) -> int:
+@lru_cache(maxsize=1 << 18)
+def _cells(sizes: tuple[int, ...], bits: int) -> int:
     return math.prod(sizes[i] for i in _attributes(bits))
 
 
