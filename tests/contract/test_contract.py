@@ -48,6 +48,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "gem": {"rounds": 3, "batch": 20, "inputs": 8, "hidden": "16-16", "t_max": 5},
     "one-shot": {"rows": 20, "t_max": 30},
     "auto": {"rows": 20, "t_max": 30},
+    "aim": {"rounds": 8, "t_max": 40},
+    "mst": {"t_max": 40},
     "pmw_pub": {"rounds": 4},
     "pep_pub": {"rounds": 4, "gate": 0.9},
     "gem_pub": {
@@ -71,6 +73,8 @@ LEARNS: dict[str, dict[str, Any]] = {
     "gem": {"rounds": 6, "batch": 50, "inputs": 16, "hidden": "64-64", "t_max": 100, "learning_rate": 0.01},
     "one-shot": {"rows": 50, "t_max": 300},
     "auto": {"rows": 50, "t_max": 100},
+    "aim": {},
+    "mst": {},
     "pmw_pub": {},
     "pep_pub": {},
     "gem_pub": {
@@ -281,7 +285,7 @@ def test_a_large_budget_beats_the_start(method: Method, grouping: Grouping) -> N
 
 PRODUCT_CASES = [
     pytest.param(METHODS[name], grouping, id=f"{name}-{grouping.value}")
-    for name in ("mwem", "rap_softmax", "gem", "auto")
+    for name in ("mwem", "rap_softmax", "gem", "auto", "aim", "mst")
     for grouping in Grouping
     if grouping in METHODS[name].groupings
 ]

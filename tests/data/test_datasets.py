@@ -226,6 +226,18 @@ def test_loans(get: Callable[[str], Table]) -> None:
     assert np.array_equal(subgrade // 5, grade)
 
 
+@pytest.mark.parametrize(("name", "rows", "attributes"), [("br2000", 38_000, 14), ("uk2011", 50_000, 16)])
+def test_published_tables_keep_the_codes_of_their_files(
+    get: Callable[[str], Table], name: str, rows: int, attributes: int
+) -> None:
+    table = get(name)
+    assert (len(table), len(table.domain)) == (rows, attributes)
+    for column, codes in zip(table.schema.columns, table.codes, strict=True):
+        assert not column.ordered
+        decoded = column.decode(codes[:200], np.random.default_rng(0))
+        assert decoded.to_pylist() == codes[:200].tolist()
+
+
 # --- ACS-2024
 
 

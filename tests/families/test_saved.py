@@ -13,6 +13,7 @@ from pointillist import Product
 from pointillist.data.domain import Domain
 from pointillist.families.generator import Generator
 from pointillist.families.histogram import Histogram
+from pointillist.families.markov import Field, Markov
 from pointillist.families.records import RecordList, Records
 from pointillist.families.relaxed import Relaxed
 from pointillist.families.rows import ClippedRows, SoftmaxRows
@@ -29,8 +30,11 @@ def records(rows: int) -> np.ndarray:
 
 
 SUPPORT = Support(DOMAIN, tuple(records(40).T.astype(np.uint16)), np.full(40, 1 / 40))
+FACTORS = np.random.default_rng(4).standard_normal((3, 300))
 MADE: dict[str, tuple[Any, Any]] = {
     "histogram": (Histogram(DOMAIN), None),
+    "graphical": (Markov(DOMAIN, 5000), Field(DOMAIN, {(0, 1): FACTORS, (1, 2): FACTORS[:2].T.copy()})),
+    "no ties": (Markov(DOMAIN), None),
     "public records": (SUPPORT, np.random.default_rng(1).dirichlet(np.ones(40))),
     "records": (RecordList(DOMAIN), Records(records(9), np.full(9, 1 / 9))),
     "no records": (RecordList(DOMAIN), None),

@@ -83,6 +83,8 @@ def test_releases_of_different_tables_are_identical(
         ("gem", "query", {"rounds": 2, "batch": 10, "inputs": 4, "hidden": "8", "t_max": 2}),
         ("gem", "marginal", {"rounds": 2, "batch": 10, "inputs": 4, "hidden": "8", "t_max": 2}),
         ("auto", "marginal", {"rows": 4, "t_max": 2}),
+        ("aim", "marginal", {"rounds": 6, "t_max": 5}),
+        ("mst", "marginal", {"t_max": 5}),
     ],
 )
 @pytest.mark.parametrize(("relation", "sizes"), SIZES)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pointillist.algorithms import (
+    aim,
     auto,
     dualquery,
     fem,
     gem,
     gem_pub,
+    mst,
     mwem,
     one_shot,
     pep,
@@ -21,7 +23,7 @@ from pointillist.checks import one_of
 
 __all__ = ["METHODS", "Method", "Public", "Task", "get_method"]
 
-FILES = (auto, mwem, pep, rap, rap_softmax, gem, one_shot, pmw_pub, pep_pub, gem_pub, dualquery, fem)
+FILES = (auto, mwem, pep, rap, rap_softmax, gem, one_shot, pmw_pub, pep_pub, gem_pub, dualquery, fem, aim, mst)
 
 METHODS: dict[str, Method] = {file.METHOD.name: file.METHOD for file in FILES}
 """Every method by name, in the order in which it is listed."""

@@ -1,4 +1,4 @@
-"""The named datasets: ADULT, ADULT*, LOANS and ACS-2024 from a folder of files, and the demo from code.
+"""The named datasets: ADULT, ADULT*, LOANS, ACS-2024, BR2000 and UK2011 from a folder of files, and the demo from code.
 
 The environment variable ``POINTILLIST_DATA`` names the folder; ``docs/datasets.md`` lists the files in it. They are
 not part of the package.
@@ -93,6 +93,12 @@ def _loans() -> Table:
     return _coded(data, sizes, tuple(sizes), ())
 
 
+def _published(name: str) -> Table:
+    """Return a table of codes as it was published: a CSV file and a file of column sizes, with no order of values."""
+    sizes = _sizes(f"{name}/{name}-domain.json")
+    return _coded(_read(f"{name}/{name}.csv.gz"), sizes, tuple(sizes), ())
+
+
 def _acs(state: str, names: Sequence[str]) -> Table:
     person = "p_06_12cols" if state == "06" else f"p_{state}"
     return acs_table(_read(f"acs2024/{person}.parquet"), _read(f"acs2024/h_{state}.parquet"), names)
@@ -154,6 +160,8 @@ DATASETS: dict[str, tuple[str, Callable[[], Table]]] = {
     "acs-ca": ("ACS-2024 California, over the columns of its short person file", partial(_acs, "06", SHARED)),
     "acs-pa-shared": ("acs-pa over the columns of acs-ca", partial(_acs, "42", SHARED)),
     "acs-ca-shared": ("the same table as acs-ca", partial(_acs, "06", SHARED)),
+    "br2000": ("BR2000: an extract of Brazil's census of 2000, 14 attributes", partial(_published, "br2000")),
+    "uk2011": ("UK2011: a sample of the census of England and Wales, 16 attributes", partial(_published, "uk2011")),
     "demo": ("a fictional town, drawn by code: 20,000 adults, 10 attributes; needs no files", demo_table),
 }
 NAMES = tuple(DATASETS)

@@ -11,6 +11,7 @@ from pointillist.data.domain import Domain
 from pointillist.errors import InputError
 from pointillist.families.generator import Generator
 from pointillist.families.histogram import Histogram
+from pointillist.families.markov import Markov
 from pointillist.families.records import RecordList
 from pointillist.families.relaxed import Model, Relaxed
 from pointillist.families.rows import ClippedRows, SoftmaxRows
@@ -35,6 +36,7 @@ MODELS: dict[str, Callable[[Mapping[str, Any], Domain], Model]] = {
 
 FAMILIES: dict[str, Loader] = {
     Histogram.kind: Histogram.from_dict,
+    Markov.kind: Markov.from_dict,
     RecordList.kind: RecordList.from_dict,
     Support.kind: Support.from_dict,
     Relaxed.kind: _relaxed,

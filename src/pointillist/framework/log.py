@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
 
 from pointillist.privacy.facts import Facts
 from pointillist.privacy.scores import Pick
@@ -23,11 +26,16 @@ class Round:
         picks: what was selected or drawn; empty where the round measured queries that were fixed before it.
         measurements: noisy counts, if it measured.
         selected: whether the data chose the picks, at a price; otherwise they were drawn at random.
+        rho: what the round was allowed to cost in all. It follows from the strategy, and is not recorded.
+        estimates: for rounds that select, the model's answers to each pick before it was measured, as fractions. They
+            follow from the model, and are not recorded.
     """
 
     picks: tuple[Pick, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     selected: bool = False
+    rho: Fraction = Fraction(0)
+    estimates: tuple[np.ndarray, ...] = ()
 
 
 @dataclass
@@ -50,6 +58,18 @@ class Log:
     def total(self) -> int:
         """The number of rows: exact where it is public, else a measured count."""
         return self.facts.total
+
+    @property
+    def estimated_total(self) -> float:
+        """The number of rows as well as it is known: exact where it is public; else the measured count and the sums of
+        all measured marginals, each weighted by its precision."""
+        facts = self.facts
+        if facts.total_sigma == 0:
+            return facts.total
+        whole = [m for m in self.measurements if m.queries.partition]
+        sums = [(facts.total, facts.total_sigma**2), *((m.counts.sum(), m.queries.size * m.sigma**2) for m in whole)]
+        weight = sum(1 / variance for _, variance in sums)
+        return max(1.0, float(sum(value / variance for value, variance in sums) / weight))
 
     @property
     def taken(self) -> set[Queries]:

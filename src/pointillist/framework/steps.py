@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TypeVar
 
 import numpy as np
@@ -31,7 +32,8 @@ class Measure:
             raise ValueError("a step that measures must ask for something")
 
     def take(self, door: Door, family: Family[P], params: P, log: Log, rng: np.random.Generator) -> Round:
-        return Round(measurements=door.measure(self.asked))
+        rho = sum((Fraction(ask.rho) for ask in self.asked), Fraction(0))
+        return Round(measurements=door.measure(self.asked), rho=rho)
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Select:
         select_rho: the cost of each selection.
         measure_rho: the cost of each measurement; 0 measures nothing.
         taken: candidates that may not be selected; None lets a candidate be selected any number of times.
+        scale: by what the model's answers are multiplied for the score: a better number of rows over the facts' one.
     """
 
     candidates: Candidates
@@ -53,14 +56,17 @@ class Select:
     select_rho: float
     measure_rho: float
     taken: Collection[Queries] | None = None
+    scale: float = 1.0
 
     def take(self, door: Door, family: Family[P], params: P, log: Log, rng: np.random.Generator) -> Round:
         estimate = family.answers(params, self.candidates.queries)
-        picks = door.select(self.candidates, estimate, self.rule, self.select_rho, self.picks, self.taken)
+        picks = door.select(self.candidates, self.scale * estimate, self.rule, self.select_rho, self.picks, self.taken)
+        rho = len(picks) * (Fraction(self.select_rho) + Fraction(self.measure_rho))
+        before = tuple(estimate[self.candidates.entries(pick.queries)] for pick in picks)
         if self.measure_rho == 0:
-            return Round(picks, selected=True)
+            return Round(picks, selected=True, rho=rho, estimates=before)
         measured = door.measure([Ask(pick.queries, self.measure_rho) for pick in picks])
-        return Round(picks, measured, selected=True)
+        return Round(picks, measured, True, rho, before)
 
 
 @dataclass(frozen=True)

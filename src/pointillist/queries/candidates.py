@@ -43,6 +43,10 @@ class Candidates(Protocol):
         """The number of the candidate that is ``queries``; None if there is none."""
         ...
 
+    def entries(self, queries: Queries) -> slice:
+        """Where the answers of the candidate that is ``queries`` are in the flat answer vector."""
+        ...
+
     def largest(self, values: np.ndarray) -> np.ndarray:
         """The largest entry of a flat vector in each candidate."""
         ...
@@ -83,6 +87,10 @@ class Whole:
 
     def find(self, queries: Queries) -> int | None:
         return self._places.get(queries)
+
+    def entries(self, queries: Queries) -> slice:
+        number = self._places[queries]
+        return slice(int(self.offsets[number]), int(self.offsets[number + 1]))
 
     def largest(self, values: np.ndarray) -> np.ndarray:
         most: np.ndarray = np.maximum.reduceat(values, self.offsets[:-1])
@@ -134,6 +142,12 @@ class Single:
             return int(self.whole.offsets[member]) + queries.taken[0]
         some = ((one, start) for one, start in starts if isinstance(one, Cells) and one.whole == queries.whole)
         return next((s + one.taken.index(*queries.taken) for one, s in some if queries.taken[0] in one.taken), None)
+
+    def entries(self, queries: Queries) -> slice:
+        number = self.find(queries)
+        if number is None:
+            raise KeyError("no candidate is these queries")
+        return slice(number, number + 1)
 
     def largest(self, values: np.ndarray) -> np.ndarray:
         return values
