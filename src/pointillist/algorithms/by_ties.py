@@ -63,7 +63,7 @@ an equal one of these: the Gaussian account depends on the smallest noise that a
 LEAST_SHARE, MOST_NOISE = 2e-5, 0.25
 """The smallest share, and the largest noise as a fraction of the rows, that a marginal is measured with."""
 
-GRAINS = 1 << 20
+GRAINS = 1 << 24
 """Shares are whole multiples of 1 / GRAINS, so that rounding elsewhere does not change a plan."""
 
 
