@@ -125,6 +125,15 @@ def test_a_strong_tie_gets_most() -> None:
     assert share[parts.place[2, 3]] > 0.3
 
 
+@pytest.mark.parametrize("more", [1e2, 1e5])
+def test_independent_attributes_get_their_one_way_marginals(more: float) -> None:
+    parts = components()
+    made = Forecast(parts, [np.full(size, 1 / size) for size in DOMAIN.sizes])
+    made.assume(parts.assumed([1e-3] * len(parts.pairs)), 10**6)
+    share = made.best(np.zeros(len(parts.every)), more)
+    assert share[parts.order == 1].sum() > 0.99
+
+
 @pytest.mark.parametrize("more", [1e-30, 1e40])
 def test_budgets_at_the_limits_give_shares(more: float) -> None:
     made = forecast()
