@@ -430,8 +430,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     ((*SYNTH, "--public", "head.csv"), "public must have rows, got 0 rows; check the file."),
     (
         (*SYNTH, "--public", "public.csv", "--set", "gate=0.1"),
-        "setting of auto must be one of its settings, got 'gate'; known are "
-        "rows, fits, t_max, learning_rate, spread, most_noise, strength, adaptive_rounds.",
+        "setting of auto must be one of its settings, got 'gate'; did you mean 'ties'.",
     ),
     (("evaluate", "people.csv", "people.csv", "--public", "none.csv"), NO_FILE),
     (

@@ -1,23 +1,28 @@
-"""Auto: the default. Measure what the budget can pay for, once; fit rows that follow the data and not the noise.
+"""Auto: the default. Measure what matters for the workload; fit rows that follow the data and not the noise.
 
 | family | strategy | update | output H |
 |---|---|---|---|
-| relaxed rows, softmax per attribute | measure once, by public facts | shrunken fit | last |
+| relaxed rows, softmax per attribute | measure one-ways, ties, then marginals by forecast | shrunken fit | last |
 
-*What is measured* follows from public facts: the domain, the workload, rho and n. Nothing is selected by the data, so
-the budget buys Gaussian noise only, which has a tighter account (:mod:`pointillist.privacy.gaussian`). Every marginal
-of the workload is measured with an equal share, unless its noise would hide it: the noise of a marginal with c cells
-has the squared length c sigma^2 (as fractions), that of any distribution is at most 1. So a marginal with
-c sigma^2 > 1.2 is replaced by its sub-marginals with one attribute less, which have fewer cells and are shared by many;
-and so on down. Other queries are treated alike: the answers of any distribution to m queries of which a record
-satisfies at most v have at most the squared length v.
+*What is measured* is decided in three rounds (:mod:`pointillist.algorithms.by_ties`): the one-way marginals, then for
+every pair of attributes one number that says how far it is from independent, then marginals of all orders up to the
+wanted one, with shares that make a forecast of the error smallest (:mod:`pointillist.algorithms.forecast`). Each round
+follows from public facts and from the noisy values of the rounds before. Nothing is selected by an exponential
+mechanism, so the budget buys Gaussian noise only, which has a tighter account (:mod:`pointillist.privacy.gaussian`).
+
+*Measured once*, by public facts alone: where a budget is too small for the ties, for queries other than marginals, and
+without ``ties``. Every marginal of the workload is measured with an equal share, unless its noise would hide it: the
+noise of a marginal with c cells has the squared length c sigma^2 (as fractions), that of any distribution is at most 1.
+So a marginal with c sigma^2 > 1.2 is replaced by its sub-marginals with one attribute less, which have fewer cells and
+are shared by many; and so on down. Other queries are treated alike: the answers of any distribution to m queries of
+which a record satisfies at most v have at most the squared length v.
 
 *The fit* is :mod:`pointillist.updates.shrinkage`: chi-square with the known noise, and a penalty on what ties
 attributes together, of a strength that follows from the noise and from how it splits. A public table, if there is one,
 joins in as further measurements, as precise as the paid ones show it to be.
 
 *Adaptive rounds*, as AIM has them, exist for comparison and are off: on all tables that were tried, what they find does
-not make up for the budget that they take from the first measurement.
+not make up for the budget that they take from the first measurement. They follow a single measurement, without ties.
 """
 
 from __future__ import annotations
@@ -193,7 +198,7 @@ def useful_error(workload: Workload, measurable: tuple[Queries, ...]) -> UsefulE
 METHOD = Method(
     name="auto",
     family="relaxed rows, softmax per attribute",
-    strategy="measure once, chosen by public facts; select nothing",
+    strategy="measure one-ways, ties, then marginals by forecast; select nothing",
     update="gradient descent, squared error with shrinkage by the known noise",
     output="last",
     settings=Settings,

@@ -10,6 +10,9 @@
 Nothing is selected by an exponential mechanism, so that the Gaussian account applies: a measurement may be chosen by
 earlier noisy ones at no extra cost. Where the noise on the ties would be larger than any tie, or where the workload is
 not one of marginals, everything is measured at once, by public facts alone.
+
+How much of rho each round gets, and how little noise a marginal can have at least, follow from public facts and the
+(noisy) number of rows. All shares are whole numbers of grains, so that these bounds hold exactly.
 """
 
 from __future__ import annotations
@@ -48,19 +51,19 @@ TIES, TIES_ERROR = 0.05, 0.03
 """The same for the ties: the noise on a distance need not be smaller than this."""
 
 MOST_TIES_ERROR = 0.5
-"""With more noise on the distances nothing would be learned from them."""
+"""With more noise on the distances, or on the one-way marginals, nothing would be learned from them."""
 
 EVEN = 0.3
 """This share of the last round is spread evenly over what it measures: the forecast is only a model."""
 
-MOST_SHARE = 0.25
-"""The largest share of the last round for one marginal, unless few are wanted: the Gaussian account depends on the
-smallest noise that a run can have."""
+FEWEST = 4
+"""The last round measures at least this number of marginals, unless fewer are wanted, and none with a larger share than
+an equal one of these: the Gaussian account depends on the smallest noise that a run can have."""
 
 LEAST_SHARE, MOST_NOISE = 2e-5, 0.25
 """The smallest share, and the largest noise as a fraction of the rows, that a marginal is measured with."""
 
-GRAINS = 1 << 20
+GRAINS = 1 << 24
 """Shares are whole multiples of 1 / GRAINS, so that rounding elsewhere does not change a plan."""
 
 
@@ -84,12 +87,15 @@ class MeasureByTies:
         if not self.worthwhile(facts):
             return self.otherwise.outline(facts)
         first, rho = self._first(facts), self._rest(facts)
-        square = self._square(facts)
         ties = gaussian_scale(self._tie_rho(facts), self._tie_square(facts))
-        last = gaussian_scale(rho * self._most_share, square), gaussian_scale(self._least(rho, facts), square)
+        fewest, most = self._grains(self._least(rho, facts))
+        last = (
+            gaussian_scale(_grains_of(rho, most), square_of_counts(self._extremes[0], facts)),
+            gaussian_scale(_grains_of(rho, fewest), self._square(facts)),
+        )
         return (
             Phase(1, len(first), False, noise_of(first, facts)),
-            Phase(1, len(self._pairs), False, (ties, ties)),
+            Phase(1, len(self._tied), False, (ties, ties)),
             Phase(1, len(self.measurable), False, last),
         )
 
@@ -102,10 +108,12 @@ class MeasureByTies:
 
     def worthwhile(self, facts: Facts) -> bool:
         """Whether ties can be told from noise. It follows from public facts and the (noisy) number of rows."""
-        if not self._pairs:
+        if not self._tied:
             return False
-        rho, square = facts.rho * TIES / len(self._pairs), self._tie_square(facts)
-        return math.sqrt(square / (2 * rho)) <= MOST_TIES_ERROR * facts.total
+        most = MOST_TIES_ERROR * facts.total
+        ties = self._tie_square(facts) / (2 * facts.rho * TIES / len(self._tied))
+        singles = self._square(facts) / (2 * facts.rho * FIRST / len(self._singles))
+        return math.sqrt(max(ties, singles)) <= most
 
     def rounds(self, facts: Facts) -> int:
         """The number of rounds."""
@@ -122,16 +130,28 @@ class MeasureByTies:
         return tuple(queries.scope for queries in self.measurable if len(queries.scope) == 2)
 
     @cached_property
+    def _tied(self) -> tuple[Attributes, ...]:
+        """The pairs that can be tied: with a single value an attribute is independent of all others."""
+        return tuple(scope for scope in self._pairs if min(self.domain.shape(scope)) > 1)
+
+    @cached_property
+    def _extremes(self) -> tuple[Queries, Queries]:
+        """The marginals with the fewest and with the most cells: those that a row changes least and most."""
+        smallest = min(self.measurable, key=lambda queries: queries.size)
+        return smallest, max(self.measurable, key=lambda queries: queries.size)
+
+    @cached_property
     def _singles(self) -> tuple[Queries, ...]:
         return tuple(queries for queries in self.measurable if len(queries.scope) == 1)
 
     def _square(self, facts: Facts) -> int:
         """The squared sensitivity of a marginal: the largest one."""
-        return max(square_of_counts(queries, facts) for queries in self._singles)
+        return square_of_counts(self._extremes[1], facts)
 
     def _tie_square(self, facts: Facts) -> int:
-        first, second = (self.domain.sizes[i] for i in self._pairs[0])
-        return square_of_counts(Tie(self._pairs[0], (1,) * first, (1,) * second, 1), facts)
+        """The squared sensitivity of a tie, which is the same for all pairs that can be tied."""
+        first, second = self.domain.shape(self._tied[0])
+        return square_of_counts(Tie(self._tied[0], (1,) * first, (1,) * second, 1), facts)
 
     def _precision(self, rho: float, facts: Facts) -> float:
         """1 / variance, as fractions, that rho buys for each cell of a marginal."""
@@ -147,12 +167,12 @@ class MeasureByTies:
     def _tie_rho(self, facts: Facts) -> float:
         """The rho of each tie."""
         needed = self._tie_square(facts) / (2 * (TIES_ERROR * facts.total) ** 2)
-        return min(split(facts.rho * TIES, len(self._pairs)), needed)
+        return min(split(facts.rho * TIES, len(self._tied)), needed)
 
     def _ties(self, facts: Facts, log: Log) -> tuple[Ask, ...]:
         counts = [tuple(np.rint(share * facts.total).astype(int).tolist()) for share in self._shares(log)]
         rho = self._tie_rho(facts)
-        return tuple(Ask(Tie((i, j), counts[i], counts[j], facts.total), rho) for i, j in self._pairs)
+        return tuple(Ask(Tie((i, j), counts[i], counts[j], facts.total), rho) for i, j in self._tied)
 
     def _shares(self, log: Log) -> list[np.ndarray]:
         """The one-way marginals of the first round; uniform for attributes that nothing is wanted of."""
@@ -163,62 +183,77 @@ class MeasureByTies:
 
     def _rest(self, facts: Facts) -> float:
         """The rho of the last round."""
-        spent = sum(Fraction(ask.rho) for ask in self._first(facts)) + len(self._pairs) * Fraction(self._tie_rho(facts))
+        spent = sum(Fraction(ask.rho) for ask in self._first(facts)) + len(self._tied) * Fraction(self._tie_rho(facts))
         return minus(facts.rho, spent)
 
-    @property
-    def _most_share(self) -> float:
-        return max(MOST_SHARE, 1 / self.wanted)
-
     def _least(self, rho: float, facts: Facts) -> float:
-        """The smallest rho of a marginal in the last round."""
-        return max(rho * LEAST_SHARE, self._square(facts) / (2 * (MOST_NOISE * facts.total) ** 2))
+        """The smallest useful share of the last round for a marginal."""
+        return max(LEAST_SHARE, self._square(facts) / (2 * (MOST_NOISE * facts.total) ** 2) / rho)
+
+    def _grains(self, least: float) -> tuple[int, int]:
+        """The smallest and the largest number of grains of a marginal in the last round."""
+        even = int(EVEN * GRAINS / self._fewest) - 1  # one less, as sums are rounded
+        return min(math.ceil(min(least, 1.0) * GRAINS), even), GRAINS // self._fewest
+
+    @property
+    def _fewest(self) -> int:
+        return min(FEWEST, self.wanted)
 
     def _last(self, facts: Facts, log: Log) -> tuple[Ask, ...]:
         """The marginals of the last round, by the forecast."""
-        rho, measured = self._rest(facts), log.rounds[1].measurements
+        rho, (first, second) = self._rest(facts), log.rounds[:2]
         forecast = Forecast(self.components, self._shares(log))
         place = self.components.place
         precision = np.zeros(len(self.measurable))
-        for ask in self._first(facts):
-            precision[place[ask.queries.scope]] = self._precision(ask.rho, facts)
+        for one in first.measurements:
+            precision[place[one.queries.scope]] = (facts.total / one.sigma) ** 2
         alone = forecast.errors(precision)
-        bias = np.array([math.hypot(alone[place[i,]], alone[place[j,]]) for i, j in self._pairs])
-        distances = np.array([float(one.counts[0]) for one in measured]) / facts.total
-        likely = likely_distances(distances, bias, measured[0].sigma / facts.total)
-        forecast.assume(self.components.assumed(likely.tolist()), facts.total)
+        bias = np.array([math.hypot(alone[place[i,]], alone[place[j,]]) for i, j in self._tied])
+        distances = np.array([float(one.counts[0]) for one in second.measurements]) / facts.total
+        found = likely_distances(distances, bias, second.measurements[0].sigma / facts.total)
+        likely = dict(zip(self._tied, found.tolist(), strict=True))
+        forecast.assume(self.components.assumed([likely.get(pair, 0.0) for pair in self._pairs]), facts.total)
         best = forecast.best(precision, self._precision(rho, facts))
-        grains = self.spread(best, self._least(rho, facts) / rho)
-        return tuple(
-            Ask(self.measurable[n], split(rho, Fraction(GRAINS, int(grains[n])))) for n in np.flatnonzero(grains)
-        )
+        grains = self.spread(best, self._least(rho, facts))
+        return tuple(Ask(self.measurable[n], _grains_of(rho, int(grains[n]))) for n in np.flatnonzero(grains))
 
     def spread(self, best: np.ndarray, least: float) -> np.ndarray:
         """The shares that are spent, in grains: what is too small is left out, a part is spread evenly, and none is too
-        large.
+        large. As many marginals are kept as have at least the smallest share then, the best ones first.
 
         Args:
             best: the shares that the forecast prefers.
             least: the smallest share.
         """
-        kept = best >= min(least, float(best.max()))
-        while True:
-            share = np.where(kept, best, 0.0)
-            share = (1 - EVEN) * share / share.sum() + EVEN * kept / kept.sum()
-            share = _capped(share, self._most_share)
-            small = kept & (share < least)
-            if not small.any() or kept.sum() == 1:
-                return np.asarray(np.floor(share * GRAINS))
-            kept = kept & (share > share[small].min())
+        order = np.argsort(-best, kind="stable")
+        smallest, largest = self._grains(least)
+
+        def kept(count: int) -> np.ndarray:
+            """The grains of the best ones."""
+            share = best[order[:count]]
+            share = (1 - EVEN) * share / share.sum() + EVEN / count
+            return np.asarray(np.minimum(np.floor(_capped(share, 1 / self._fewest) * GRAINS), largest))
+
+        low, high = self._fewest, max(self._fewest, int(np.count_nonzero(best >= least)))
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if kept(middle).min() >= smallest else (low, middle - 1)
+        grains = np.zeros(len(best))
+        grains[order[:low]] = kept(low)
+        return grains
+
+
+def _grains_of(rho: float, grains: int) -> float:
+    """So many grains of rho, rounded down."""
+    return split(rho, Fraction(GRAINS, grains))
 
 
 def _capped(share: np.ndarray, most: float) -> np.ndarray:
-    """Shares of at most ``most``: what is above it goes to the others, in proportion."""
-    most = max(most, 1 / np.count_nonzero(share))
+    """Shares of at most ``most``, which is no less than an equal share: what is above goes to the others, in
+    proportion."""
     while share.max() > most * (1 + 1e-9):
         large = share >= most
-        rest = share[~large].sum()
-        share = np.where(large, most, share * ((1 - most * large.sum()) / rest if rest > 0 else 1.0))
+        share = np.where(large, most, share * ((1 - most * large.sum()) / share[~large].sum()))
     return share
 
 

@@ -203,7 +203,7 @@ def likely_distances(measured: np.ndarray, bias: np.ndarray, sigma: float) -> np
             square of the distance, as if both were independent.
         sigma: the standard deviation of the noise.
     """
-    from scipy.special import log_ndtr
+    from scipy.special import erfcx, log_ndtr
 
     positive = np.maximum(measured, 0.0)
     x = np.where(measured > 0, np.sqrt(positive**2 - np.minimum(bias, positive) ** 2), measured)
@@ -214,5 +214,5 @@ def likely_distances(measured: np.ndarray, bias: np.ndarray, sigma: float) -> np
         for mu in means
     ]
     middle = (x - sigma**2 / means[int(np.argmax(densities))]) / sigma
-    hazard = np.exp(-(middle**2) / 2 - math.log(2 * math.pi) / 2 - log_ndtr(middle))
+    hazard = ERROR / erfcx(-middle / math.sqrt(2))  # phi / Phi, for any noise
     return np.asarray(np.maximum(sigma * (middle + hazard), 1e-4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -39,10 +40,13 @@ class Neighbours:
         return first, second
 
     def counts(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
-        """The true counts of some queries in both tables, by the definition of the queries."""
+        """What is asked of both tables, without noise, from their marginals over the attributes of the queries."""
         if queries not in self._counted:
-            held = queries.holds(self.rows).astype(np.int64)
-            self._counted[queries] = self.weights[0] @ held, self.weights[1] @ held
+            cells = np.ravel_multi_index([self.rows[i] for i in queries.scope], queries.shape)
+            marginals = np.zeros((2, math.prod(queries.shape)), np.int64)
+            for marginal, weights in zip(marginals, self.weights, strict=True):
+                np.add.at(marginal, cells, weights)
+            self._counted[queries] = queries.of_marginal(marginals[0]), queries.of_marginal(marginals[1])
         return self._counted[queries]
 
 

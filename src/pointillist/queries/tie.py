@@ -72,11 +72,11 @@ class Tie:
         raise ValueError("a tie is a distance between counts, and no linear map")
 
     def sensitivity(self, relation: Relation) -> Sensitivity:
-        """Adding or removing a row changes one c_uv by 1, and so the sum by at most 1, by the triangle inequality;
-        replacing a row changes two of them. r does not depend on the data. Where all cells are on the same side of r,
-        it is attained."""
-        cells = len(self.first) * len(self.second)
-        change = 1 if relation is Relation.ADD_REMOVE else 2 if cells > 1 else 0
+        """Adding or removing a row changes one c_uv by 1, and so |c_uv - r_uv| by 1, as all of these are whole numbers.
+        Replacing a row removes one and adds one: at most 2, by the triangle inequality. It is attained if the row
+        leaves a cell that has too many for one that has too few, which no table has if r is 0 everywhere. r is fixed
+        before the data is looked at."""
+        change = 1 if relation is Relation.ADD_REMOVE else 2 if self.shape != (1, 1) else 0
         return Sensitivity(change, change, change**2, exact=relation is Relation.ADD_REMOVE)
 
     def take(self, cells: Sequence[int]) -> Tie:
@@ -98,8 +98,10 @@ class Tie:
 
     @classmethod
     def from_dict(cls, spec: dict[str, Any], domain: Domain) -> Tie:
-        scope = domain.attributes(spec["attributes"])
-        first, second = (tuple(int(count) for count in spec[side]) for side in ("first", "second"))
-        if domain.shape(scope) != (len(first), len(second)):
+        places = [domain.index(name) for name in spec["attributes"]]
+        counts = [tuple(int(count) for count in spec[side]) for side in ("first", "second")]
+        if [domain.sizes[i] for i in places] != [len(side) for side in counts]:
             raise ValueError("the estimates of a tie must be for the codes of its attributes")
-        return cls(scope, first, second, int(spec["total"]))
+        # The columns may have another order than where the tie was written.
+        (i, first), (j, second) = sorted(zip(places, counts, strict=True))
+        return cls((i, j), first, second, int(spec["total"]))

@@ -1,0 +1,268 @@
+"""The strategy of auto: one-way marginals, ties, and what the forecast makes of them, within the budget."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pointillist import Job, Table, Workload, prepare, synthesize
+from pointillist.algorithms.auto import MeasureOnce, closure
+from pointillist.algorithms.by_ties import FEWEST, GRAINS, LEAST_SHARE, MeasureByTies, marginals_only
+from pointillist.data.domain import Domain
+from pointillist.data.neighbours import Relation
+from pointillist.data.schema import Categorical, Schema
+from pointillist.framework import Log, Measure
+from pointillist.framework.log import Round
+from pointillist.privacy.account import ledger_for
+from pointillist.privacy.budget import Budget
+from pointillist.privacy.curator import MOST_ROWS, Ask
+from pointillist.privacy.facts import Facts
+from pointillist.privacy.gaussian import LEAST_SCALES
+from pointillist.privacy.mechanisms import gaussian_scale
+from pointillist.privacy.sensitivity import square_of_counts
+from pointillist.queries.kway import all_kway
+from pointillist.queries.marginal import Marginal
+from pointillist.queries.measurement import Measurement
+from pointillist.queries.product import Product
+from pointillist.queries.tie import Tie
+
+QUICK: dict[str, Any] = {"rows": 20, "t_max": 10, "strength": 1.0}
+
+
+def strategy(workload: Workload) -> MeasureByTies:
+    """The strategy, as auto makes it."""
+    measurable, wanted = closure(workload).queries, len(workload.queries)
+    return MeasureByTies(workload.domain, measurable, wanted, MeasureOnce(measurable, wanted, 1.2))
+
+
+def domain(*sizes: int) -> Domain:
+    return Domain(tuple(f"x{i}" for i in range(len(sizes))), sizes)
+
+
+def asked(made: MeasureByTies, t: int, facts: Facts, log: Log) -> tuple[Ask, ...]:
+    step = made.step(t, facts, log, None, None)
+    assert isinstance(step, Measure)
+    return tuple(step.asked)
+
+
+def played(made: MeasureByTies, facts: Facts, wild: float, rng: np.random.Generator) -> list[tuple[Ask, ...]]:
+    """All that is asked for if the answers are any whole numbers: ``wild`` says how far they are from 0."""
+    log, found = Log(facts), []
+    for t in range(len(made.outline(facts))):
+        found.append(asked(made, t, facts, log))
+        results = [
+            Measurement(
+                ask.queries,
+                np.rint(rng.standard_normal(ask.queries.size) * wild).astype(np.int64),
+                gaussian_scale(ask.rho, square_of_counts(ask.queries, facts)),
+            )
+            for ask in found[-1]
+        ]
+        log.rounds.append(Round(measurements=tuple(results)))
+    assert made.step(len(found), facts, log, None, None) is None
+    return found
+
+
+WORKLOADS = {
+    "pair": all_kway(domain(2, 2), 2),
+    "pairs": all_kway(domain(2, 3, 4, 5), 2),
+    "threes": all_kway(domain(2, 30, 2, 40, 3), 3),
+    "fours": all_kway(domain(2, 2, 3, 2, 3), 4),
+    "one of all": Workload.of(domain(2, 3, 4), [(0, 1, 2)]),
+    "some": Workload.of(domain(2, 3, 4, 5, 6), [(0, 1), (1, 2, 3), (3,)]),
+    "single values": all_kway(domain(1, 3, 1, 2), 2),
+    "one pair": Workload.of(domain(*(2,) * 30), [(0, 1), *((i,) for i in range(30))]),
+    "equal": all_kway(domain(*(2,) * 8), 3),
+}
+FACTS = [
+    Facts(total, rho, relation, sigma, units)
+    for total in (1, 37, 5_000, MOST_ROWS)
+    for rho in (1e-6, 0.5, 400.0)
+    for relation, sigma, units in (
+        (Relation.REPLACE, 0.0, 1),
+        (Relation.ADD_REMOVE, 2.0, 1),
+        (Relation.ADD_REMOVE, 2.0, 3),
+    )
+]
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_no_outcome_of_the_noise_leads_beyond_the_budget_or_the_outline(name: str) -> None:
+    """Sums are exact, and no measurement has less or more noise than was known before the run."""
+    made = strategy(WORKLOADS[name])
+    rng = np.random.default_rng(0)
+    worthwhile = 0
+    for facts in FACTS:
+        for wild in (0.3 * facts.total, 1e12):
+            found = played(made, facts, wild, rng)
+            assert all(found)
+            assert 0 < sum(Fraction(ask.rho) for round_ in found for ask in round_) <= Fraction(facts.rho)
+            for phase, round_ in zip(made.outline(facts), found, strict=True):
+                scales = [gaussian_scale(ask.rho, square_of_counts(ask.queries, facts)) for ask in round_]
+                assert phase.noise is not None
+                assert not phase.selects
+                assert phase.noise[0] <= min(scales)
+                assert max(scales) <= phase.noise[1] * (1 + 1e-11)
+                assert len(round_) <= phase.picks
+                assert len({ask.queries for ask in round_}) == len(round_)
+            if made.worthwhile(facts):
+                worthwhile += 1
+                assert max(phase.noise[1] for phase in made.outline(facts) if phase.noise) <= facts.total
+    assert worthwhile >= 6
+
+
+def test_nearly_all_of_the_budget_is_spent() -> None:
+    rng = np.random.default_rng(0)
+    for workload in WORKLOADS.values():
+        facts = Facts(5_000, 0.5)
+        spent = sum(ask.rho for round_ in played(strategy(workload), facts, 100.0, rng) for ask in round_)
+        assert spent > 0.9999 * facts.rho
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("epsilon", [0.001, 0.1, 1.0, 10.0, 100.0])
+def test_the_account_of_a_run_has_the_least_noise_of_its_outline(relation: Relation, epsilon: float) -> None:
+    """Gaussian accounting is used where no total leads to less noise than its least scale."""
+    made = strategy(WORKLOADS["pairs"])
+    rows = 2_000 if relation is Relation.REPLACE else None
+    ledger = ledger_for(Budget(epsilon, 1e-6, relation), rows, made.outline)
+    totals = [2_000] if rows is not None else [2**k for k in range(30)]
+    smallest = min(
+        phase.noise[0]
+        for total in totals
+        for phase in made.outline(Facts(total, ledger.left * (1 if rows else 0.98), relation))
+        if phase.noise
+    )
+    assert ledger.least_scale is None or (ledger.least_scale in LEAST_SCALES and smallest >= ledger.least_scale)
+    assert (ledger.least_scale is None) == (epsilon >= 10)
+
+
+def test_no_marginal_is_asked_for_if_even_the_best_is_too_little() -> None:
+    """Then the fewest are measured, and their shares are equal."""
+    made = strategy(WORKLOADS["equal"])
+    grains = made.spread(np.full(len(made.measurable), 1 / len(made.measurable)), 0.9)
+    assert np.count_nonzero(grains) == FEWEST
+    assert set(grains[grains > 0]) == {GRAINS // FEWEST}
+
+
+@pytest.mark.parametrize("least", [LEAST_SHARE, 1e-3, 0.02, 0.5])
+def test_shares_are_spread_within_their_bounds(least: float) -> None:
+    made = strategy(WORKLOADS["equal"])
+    rng = np.random.default_rng(0)
+    for concentration in (0.001, 0.01, 1.0, 100.0):
+        best = rng.dirichlet(np.full(len(made.measurable), concentration))
+        grains = made.spread(best, least)
+        kept = grains > 0
+        assert GRAINS - len(best) <= grains.sum() <= GRAINS
+        assert kept.sum() >= FEWEST
+        assert grains.max() <= GRAINS // FEWEST
+        assert kept.sum() == FEWEST or grains[kept].min() >= min(least * GRAINS, made._grains(least)[0])
+        assert best[kept].min() >= best[~kept].max(initial=0)  # the best ones
+        assert (np.diff(grains[np.argsort(best)]) >= 0).all()
+
+
+def test_which_workloads_have_ties() -> None:
+    plain = domain(2, 3, 4)
+    assert marginals_only(all_kway(plain, 2).queries)
+    assert not marginals_only(all_kway(plain, 1).queries)
+    assert not marginals_only([Marginal.of(plain, (0, 1)), Product.of(plain, {0: "values", 2: "prefixes"})])
+    assert not marginals_only([Marginal.of(plain, (0, 1)).take([0])])
+    assert not strategy(all_kway(domain(1, 5), 2)).worthwhile(Facts(10**6, 1.0))  # nothing can be tied
+
+
+def test_a_budget_that_shows_no_ties_measures_once() -> None:
+    made = strategy(WORKLOADS["pairs"])
+    little = Facts(100, 0.001)
+    assert not made.worthwhile(little)
+    assert made.outline(little) == made.otherwise.outline(little)
+    assert asked(made, 0, little, Log(little)) == asked(made.otherwise, 0, little, Log(little))  # type: ignore[arg-type]
+    assert made.rounds(little) == 1
+    assert made.rounds(Facts(100_000, 0.1)) == 3
+
+
+# --- on tables
+
+
+def table(rows: int = 20_000, tied: bool = True, seed: int = 0) -> Table:
+    """Six columns, of which the second repeats the first with few exceptions, or none depends on another."""
+    rng = np.random.default_rng(seed)
+    sizes = (6, 6, 4, 5, 3, 7)
+    codes = [rng.integers(size, size=rows) for size in sizes]
+    if tied:
+        codes[1] = np.where(rng.random(rows) < 0.95, codes[0], codes[1])
+    columns = tuple(Categorical(f"x{i}", tuple(f"v{v}" for v in range(size))) for i, size in enumerate(sizes))
+    return Table(Schema(columns), tuple(codes))
+
+
+def job(data: Table, **options: Any) -> Job:
+    given = {"epsilon": 0.3, "delta": 1e-6, "workload": "marginals:2", "method": "auto", "insecure_noise_seed": 1}
+    return prepare(data, **(given | {"settings": QUICK} | options))
+
+
+def rho_of_last(data: Table, **options: Any) -> dict[tuple[int, ...], float]:
+    """The shares of the last round, by attributes."""
+    release = job(data, **options).run()
+    last = release.log.rounds[2].measurements
+    entries = release.description.privacy.ledger[-len(last) :]
+    whole = sum(entry.rho for entry in entries)
+    return {one.queries.scope: entry.rho / whole for one, entry in zip(last, entries, strict=True)}
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_strong_tie_gets_most(seed: int) -> None:
+    shares = rho_of_last(table(), insecure_noise_seed=seed)
+    others = [share for scope, share in shares.items() if scope != (0, 1)]
+    assert shares[0, 1] > 1.4 * max(others)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_columns_without_ties_get_one_way_marginals(seed: int) -> None:
+    """With little budget some pairs are left out: what is spent on them would only be noise."""
+    shares = rho_of_last(table(2_000, tied=False), epsilon=1.0, insecure_noise_seed=seed)
+    singles = [share for scope, share in shares.items() if len(scope) == 1]
+    assert sum(singles) > 0.15
+    assert len(shares) - len(singles) < 15
+
+
+@pytest.mark.parametrize("relation", ["replace", "add-remove"])
+def test_the_rounds_of_a_run(relation: str) -> None:
+    made = job(table(), relation=relation, insecure_noise_seed=None)
+    release = made.run()
+    first, second, last = release.log.rounds
+    assert [one.queries.scope for one in first.measurements] == [(i,) for i in range(6)]
+    ties = [one.queries for one in second.measurements]
+    assert all(isinstance(tie, Tie) for tie in ties)
+    assert len(ties) == 15
+    assert all(isinstance(one.queries, Marginal) for one in last.measurements)
+    assert release.log.info[:2] == [{}, {}]  # nothing is fitted before all is measured
+    assert release.log.info[2]["strength"] == 1
+    ledger = made.curator.ledger
+    assert ledger.accounting == "Gaussian"
+    assert 0.999 * ledger.limit < sum(Fraction(entry.rho) for entry in ledger.entries) <= Fraction(ledger.limit)
+    assert release.description.privacy.ledger == ledger.entries
+
+
+def test_what_is_asked_follows_from_the_noise_alone(blind_noise: None) -> None:
+    """Two tables, with noise that ignores them: the same ties, and the same last round."""
+    logs = [job(table(seed=seed, tied=bool(seed)), workload="marginals:3").run().log for seed in (0, 1)]
+    for one, two in zip(logs[0].rounds, logs[1].rounds, strict=True):
+        assert [m.queries for m in one.measurements] == [m.queries for m in two.measurements]
+        assert [m.sigma for m in one.measurements] == [m.sigma for m in two.measurements]
+
+
+def test_without_ties_a_run_measures_once() -> None:
+    release = job(table(), settings=QUICK | {"ties": False}).run()
+    assert len(release.log.rounds) == 1
+    release = synthesize(table(200), epsilon=0.05, workload="marginals:2", settings=QUICK)
+    assert len(release.log.rounds) == 1  # too little budget
+
+
+@pytest.mark.slow
+def test_a_wide_table_is_planned_in_seconds() -> None:
+    made = strategy(all_kway(domain(*(2, 3, 4, 5, 6) * 12), 3))
+    found = played(made, Facts(50_000, 0.5), 2_000.0, np.random.default_rng(0))
+    assert len(found) == 3
+    assert sum(Fraction(ask.rho) for round_ in found for ask in round_) <= Fraction(0.5)
