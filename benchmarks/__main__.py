@@ -26,6 +26,7 @@ NAMES = (
     "edges",
     "overhead",
     "rules",
+    "suite",
 )
 PACKAGES = ("numpy", "scipy", "opendp", "jax", "torch")
 RESULTS = Path(__file__).parent / "results"
