@@ -227,7 +227,8 @@ def report(found: dict[Key, Errors]) -> str:
         ("table", "rows", "workload", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)),
         lines,
         "tvd of the default's rows, then its ratio to AIM's tvd and, in brackets, the ratio of the largest errors; "
-        f"below 1 the default is better. Add-remove, delta = 1/n^2, fixed defaults, seeded noise, means over {_runs(found)}.",
+        "below 1 the default is better. Add-remove, delta = 1/n^2, fixed defaults, seeded noise, means over "
+        f"{_runs(found)}.",
     )
     wins = [cell for cell, ratio in ratios.items() if ratio[0] <= 1]
     few, many = [c for c in both if c[1] <= SMALL], [c for c in both if c[1] > SMALL]
