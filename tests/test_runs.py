@@ -36,6 +36,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "auto": {"settings": {"rows": 20, "t_max": 10}},
     "rap_softmax": {"settings": {"rounds": 2, "picks": 1, "rows": 20, "t_max": 5}, "group": "marginal"},
     "dualquery": {"settings": {"rounds": 3, "samples": 3}},
+    "aim": {"settings": {"rounds": 6, "t_max": 5}},
+    "mst": {"settings": {"t_max": 5}},
 }
 COMPLETE = sorted(name for name in FILES if name != "replaced.json")
 

@@ -129,7 +129,7 @@ def build(task: Task, settings: Settings) -> Algorithm[Field]:
     domain, most_cells = task.domain, int(settings.model_size * CELLS_PER_MEGABYTE)
     one_ways = _marginals(domain, 1, most_cells)
     pairs = _marginals(domain, 2, most_cells)
-    family = Markov(domain, most_cells)
+    family = Markov(domain, sum(sorted((queries.size for queries in pairs), reverse=True)[: len(domain) - 1]))
     strategy: Strategy = MeasureAll(one_ways)
     if pairs:
         strategy = Then(settings.one_ways, strategy, SpanningTree(pairs, settings.select))
