@@ -11,6 +11,7 @@ import pytest
 from pointillist import Job, Table, Workload, prepare, synthesize
 from pointillist.algorithms.auto import MeasureOnce, closure
 from pointillist.algorithms.by_ties import FEWEST, GRAINS, LEAST_SHARE, MeasureByTies, marginals_only
+from pointillist.algorithms.forecast import Forecast
 from pointillist.auditing.tables import designs
 from pointillist.data.domain import Domain
 from pointillist.data.neighbours import Relation, Unit
@@ -164,6 +165,22 @@ def test_shares_are_spread_within_their_bounds(least: float) -> None:
         assert kept.sum() == FEWEST or grains[kept].min() >= min(least * GRAINS, made._grains(least)[0])
         assert best[kept].min() >= best[~kept].max(initial=0)  # the best ones
         assert (np.diff(grains[np.argsort(best)]) >= 0).all()
+
+
+@pytest.mark.parametrize("name", ["pairs", "threes", "equal"])
+def test_sums_that_are_rounded_differently_give_the_same_plan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on another machine, where a release is replayed."""
+    made, facts, rng = strategy(WORKLOADS[name]), Facts(5_000, 0.5), np.random.default_rng(1)
+    plans = [played(made, facts, 300.0, np.random.default_rng(seed)) for seed in (0, 1)]
+    exact = Forecast._errors
+
+    def other(forecast: Forecast, precision: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        errors, slopes = exact(forecast, precision)
+        last_bits = 1 + 2e-16 * rng.integers(-3, 4, (2, len(errors)))
+        return errors * last_bits[0], slopes * last_bits[1]
+
+    monkeypatch.setattr(Forecast, "_errors", other)
+    assert plans == [played(made, facts, 300.0, np.random.default_rng(seed)) for seed in (0, 1)]
 
 
 def test_which_workloads_have_ties() -> None:
