@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 STEPS = (
-    ("plan", "which marginals,\nhow much noise:\npublic facts only", "#cfe3f5"),
-    ("measure", "each of them once,\nGaussian noise,\ntight account", "#fde3c0"),
+    ("plan", "what to measure:\npublic facts and\nearlier noisy values", "#cfe3f5"),
+    ("measure", "one-way marginals,\nties, marginals, with\nGaussian noise", "#fde3c0"),
     ("fit", "relaxed rows:\nchi-square, shrunken\nby the known noise", "#d5efd2"),
     ("draw", "stratified rows:\nthe synthetic\ntable", "#e3daf3"),
 )
@@ -36,10 +36,10 @@ def main() -> None:
         box(axes, n * pitch, 0, title, text, colour)
         if n:
             arrow(axes, (n * pitch - GAP + 0.08, 0.65), (n * pitch - 0.08, 0.65))
-    box(axes, pitch, -2.3, "private table", "exact counts\nof the marginals", "#e9e9e9")
+    box(axes, pitch, -2.3, "private table", "exact counts\nand distances", "#e9e9e9")
     arrow(axes, (pitch + WIDTH / 2, -0.92), (pitch + WIDTH / 2, -0.08))
     axes.plot([-0.1, 4 * pitch - GAP + 0.1], [-0.5, -0.5], color=RED, linestyle="--", linewidth=1)
-    axes.text(pitch + WIDTH + 0.3, -0.75, "only noisy counts, paid for by the ledger, cross this line", fontsize=9,
+    axes.text(pitch + WIDTH + 0.3, -0.75, "only noisy values, paid for by the ledger, cross this line", fontsize=9,
               color=RED, va="center")  # fmt: skip
     axes.set_xlim(-0.2, 4 * pitch - GAP + 0.2)
     axes.set_ylim(-2.45, 1.45)

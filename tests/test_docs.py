@@ -18,7 +18,7 @@ import typer
 
 import pointillist
 from pointillist import Grouping, InputError, Relation, Schema, Workload, load, prepare
-from pointillist.algorithms import METHODS, auto
+from pointillist.algorithms import METHODS, auto, by_ties, forecast
 from pointillist.algorithms.settings import describe
 from pointillist.cli import app
 from pointillist.data.columns import COLUMN_KINDS, EXTRA_KINDS, categorical, grid, numeric, temporal
@@ -318,6 +318,24 @@ def test_the_constants_of_the_default_are_those_of_the_pages() -> None:
     assert "mixture of three fits" in page
     assert "up to three times" in page
     assert f"weight of {shrinkage.KAPPA}" in " ".join(public.split())
+
+
+def test_the_constants_of_the_plan_are_those_of_the_page() -> None:
+    page = " ".join(prose(DOCS / "how-it-works.md").replace(" %", "%").split())
+    for sentence in (
+        f"They get at most {by_ties.FIRST:.0%} of",
+        f"an expected distance of {by_ties.FIRST_ERROR} each",
+        f"All ties together get at most {by_ties.TIES:.0%} of",
+        f"a noise of {by_ties.TIES_ERROR} of the rows",
+        f"{by_ties.EVEN:.0%} of the round is spread evenly",
+        f"if its share would be below {by_ties.LEAST_SHARE:g} or its noise above {by_ties.MOST_NOISE:.0%} of the rows",
+        f"on the one-way marginals would be above {by_ties.MOST_TIES_ERROR:.0%} of the rows",
+        f"it is {forecast.HIGHER} times the square root",
+    ):
+        assert sentence in page
+    assert by_ties.FEWEST == 4
+    assert "more than a fourth of the round, unless fewer than four marginals are wanted" in page
+    assert "at least four are measured" in page
 
 
 def test_the_citation_is_complete() -> None:

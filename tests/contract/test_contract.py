@@ -434,7 +434,10 @@ def test_a_run_that_would_overdraw_its_budget_stops(
     assert sum(Fraction(entry.rho) for entry in ledger.entries) <= Fraction(ledger.limit)
     told = sum(len(entry.picks) + len(entry.measurements) for entry in stopped.value.log.rounds)
     assert len(ledger.entries) - before - told in (0, 1)  # a selection may be paid for, and its measurement refused
-    assert told == (0 if name == "auto" else 4)
+    if name == "auto":  # its one-way marginals and ties are cheap; a single round has nothing that it can pay for
+        assert told == (0 if workload == prefixes() else 4 + 6)
+    else:
+        assert told == 4
 
 
 @pytest.mark.parametrize("method", METHOD_CASES)

@@ -11,10 +11,11 @@ import pytest
 
 from pointillist.data.domain import Domain
 from pointillist.data.neighbours import Relation
+from pointillist.errors import InputError
 from pointillist.privacy.facts import Facts
 from pointillist.privacy.sensitivity import of_counts, square_of_counts
 from pointillist.queries.tie import Tie
-from pointillist.queries.workload import queries_of
+from pointillist.queries.workload import Workload, queries_of
 
 DOMAIN = Domain(("a", "b", "c"), (2, 3, 4))
 
@@ -152,3 +153,8 @@ def test_a_tie_is_no_predicate_and_no_linear_map() -> None:
     ):
         with pytest.raises(ValueError, match="a tie is a"):
             refused()
+
+
+def test_no_workload_has_ties() -> None:
+    with pytest.raises(InputError, match="workload must hold queries that records satisfy, got a tie"):
+        Workload(DOMAIN, (Tie((0, 1), (1, 2), (2, 1, 0), 3),))

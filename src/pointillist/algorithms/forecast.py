@@ -48,6 +48,9 @@ STEPS = 150
 SLOWNESS = 0.5
 """The exponent of a multiplicative step."""
 
+ENOUGH = 1e-9
+"""A step must be better by this share to count, so that rounding does not decide."""
+
 TYPICAL_DISTANCE, SPREAD = 0.12, 0.6
 """The distances of pairs from independence are about exponential. Their mean is estimated; before that it is expected
 to be about this, within a factor of about e to the ``SPREAD``."""
@@ -178,7 +181,7 @@ class Forecast:
         for _ in range(STEPS):
             errors, slopes = self._errors(precision + more * share)
             wanted = np.sqrt(components.needs @ errors**2)
-            if wanted.mean() < least:
+            if wanted.mean() < least * (1 - ENOUGH):
                 best, least = share, float(wanted.mean())
             per_component = (components.needs.T @ (1 / np.maximum(wanted, 1e-12))) * errors * slopes
             gain = -(components.tells.T @ per_component)

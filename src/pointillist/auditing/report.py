@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from pointillist.algorithms import Public, get_method
-from pointillist.auditing.bounds import best_event, epsilon_by_account, judge
+from pointillist.auditing.bounds import Gaussian, best_event, epsilon_by_account, judge
 from pointillist.auditing.parts import MEASUREMENT, SELECTION, WHOLE, Case
 from pointillist.auditing.runs import Batch, Laboratory, NoiseOf, cores, repeated
 from pointillist.auditing.tables import LEAST_ROWS, designs
@@ -298,8 +298,7 @@ def _judged(name: str, ledger: Ledger, batches: list[Batch], chance: float, seco
     runs = len(first)
     pilot = min(int(PILOT * runs), MOST_PILOT)
     judged = runs - pilot
-    noises = {batch.gaussian for batch in batches}
-    gaussian = noises.pop() if len(noises) == 1 else None
+    gaussian = _smallest([batch.gaussian for batch in batches])
     event = best_event(first[:pilot], second[:pilot], judged, chance, gaussian)
     hits = event.hits(first[pilot:], second[pilot:])
     bound = judge(event, hits, judged, chance, ledger, gaussian)
@@ -323,6 +322,16 @@ def _judged(name: str, ledger: Ledger, batches: list[Batch], chance: float, seco
         uncharged=max(batch.uncharged for batch in batches),
         seconds=seconds,
     )
+
+
+def _smallest(noises: Sequence[Gaussian | None]) -> Gaussian | None:
+    """The noise of all batches, if all of it is Gaussian: runs that choose what they measure by earlier noisy values
+    differ in their smallest scale."""
+    found = [noise for noise in noises if noise is not None]
+    if len(found) < len(noises):
+        return None
+    changed = {noise.changed for noise in found}
+    return Gaussian(min(noise.scale for noise in found), changed.pop() if len(changed) == 1 else None)
 
 
 def _finite(value: Any) -> Any:

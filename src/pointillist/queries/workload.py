@@ -11,7 +11,7 @@ import numpy as np
 
 from pointillist.checks import check
 from pointillist.data.domain import Attributes, Domain
-from pointillist.errors import InputError
+from pointillist.errors import InputError, Shown
 from pointillist.queries.base import Queries
 from pointillist.queries.cells import Cells
 from pointillist.queries.groups import Groups
@@ -42,6 +42,9 @@ class Workload:
         for queries in self.queries:
             if max(queries.scope) >= len(self.domain) or self.domain.shape(queries.scope) != queries.shape:
                 raise ValueError(f"queries over {queries.scope} of sizes {queries.shape} are not over the domain")
+        if any(isinstance(queries, Tie) for queries in self.queries):
+            rule, hint = "must hold queries that records satisfy", "measure ties, and want marginals"
+            raise InputError("workload", Shown("a tie"), rule, hint)
         members = set(self.queries)
         some = [queries for queries in self.queries if isinstance(queries, Cells)]
         cells = [(queries.whole, cell) for queries in some for cell in queries.taken]
