@@ -181,7 +181,7 @@ def _made(missing: list[Key], keep: Callable[[Key, Errors], None]) -> None:
         for key in missing:
             keep(key, make(key))
         return
-    with ProcessPoolExecutor(workers, get_context("spawn"), max_tasks_per_child=8) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         tasks = {pool.submit(make, key): key for key in missing}
         for task in as_completed(tasks):
             keep(tasks[task], task.result())

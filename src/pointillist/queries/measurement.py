@@ -25,7 +25,7 @@ class Measurement:
     counts: np.ndarray
     sigma: float
 
-    def fractions(self, total: int) -> np.ndarray:
+    def fractions(self, total: float) -> np.ndarray:
         """The counts as fractions of ``total`` rows: unbiased, so some may be below 0."""
         fractions: np.ndarray = self.counts / total
         return fractions

@@ -312,7 +312,9 @@ def _program(family: Relaxed, queries: tuple[Queries, ...], single: bool, recipe
     return _Program(family, queries, single, recipe)
 
 
-def combined(queries: Sequence[Queries], measured: Sequence[Measurement], total: int) -> tuple[np.ndarray, np.ndarray]:
+def combined(
+    queries: Sequence[Queries], measured: Sequence[Measurement], total: float
+) -> tuple[np.ndarray, np.ndarray]:
     """The measured fraction of every query of a list and its precision, 1 / variance; 0 and 0 where nothing was
     measured. What was measured several times counts with the mean, weighted by the precisions."""
     offsets = offsets_of(queries)

@@ -15,20 +15,23 @@ have fitted of the noise differs, and averages out in part.
 The first term alone follows the noise. The second is 0 for a product of marginals and grows with every dependency
 between attributes. The logarithm is for values that depend strongly on each other, as where one column repeats another:
 what a square would take from them is the largest error by far. The penalty rises from 0 during the first steps, so that
-such dependencies form before it sets in. The less noise, the less it counts: lambda = s * 18 sigma^(-0.6), with
+such dependencies form before it sets in. The less noise, the less it counts: lambda = s * 22 sigma^(-0.6), with
 sigma the noise (as a fraction) that the workload's marginals have, or would have if all were measured alike. s = 1
 to 1.5 was best on most of the tables that it was developed on.
 
 How strongly attributes depend on each other differs from table to table, so s is tried by splitting the noise. Draw z
 with the known variance sigma_c^2 of the noise; then y + tau z and y - z / tau have independent noise, of 1 + tau^2 and
 1 + tau^-2 times that variance. A fit f to the first is judged by its distance sum_c (f_c - (y - z / tau)_c)^2 /
-sigma_c^2 to the second; the difference of two such distances, of fits f and g, has the standard error
-sqrt(4 (1 + tau^-2) sum_c (f_c - g_c)^2 / sigma_c^2). tau = 0.7 leaves the first not much noisier than y itself, so that
-what is best for it is best for y. From s = 1 on, s rises to 1.5, and then to 1.5^3, as long as the distance gets
-smaller, or else falls in such steps, down to 1.5^-11. The fit with the s that was found is then repeated, up
-to three times in all, as long as that makes the distance smaller by two standard errors and by a tenth of what is left
-of it without the noise, (1 + tau^-2) for every cell: a wide table may need it. All of this uses nothing but the noisy
-values: it is post-processing, and z, which protects nothing, may come from any generator.
+sigma_c^2 to the second; the difference of two such distances, of fits f and g, has the standard error sqrt(4 (1 +
+tau^-2) sum_c (f_c - g_c)^2 / sigma_c^2). tau = 0.7 leaves the first not much noisier than y itself, so that what is
+best for it is best for y. s = 1 and s = 1.5^-7 are tried. From the one that is closer, s rises by 1.5 and then in steps
+of 1.5^2, up to 1.5^3, as long as the distance gets smaller, or else falls in such steps, down to 1.5^-11, as long as it
+gets smaller by a standard error. If the fit leaves clearly more than noise, the rows of all fits are tried in one fit:
+rows that differ can then carry more dependencies, and rows start again at cells that are missed by far
+(:mod:`pointillist.updates.residuals`). Otherwise the fit with the s that was found is repeated, up to three times in
+all, as long as that makes the distance smaller by two standard errors and by a tenth of what is left of it without the
+noise, (1 + tau^-2) for every cell: a wide table may need it. All of this uses nothing but the noisy values: it is
+post-processing, and z, which protects nothing, may come from any generator.
 
 A *public table* with the fractions x_c adds to the measurements: each of its cells counts as a measurement
 of x_c with the variance v_c / kappa, v_c = a x_c (1 - x_c) + b. How far the two tables are apart is measured:
@@ -66,11 +69,16 @@ from pointillist.updates.residuals import most_by_chance, reseeded, standardised
 
 __all__ = ["PublicCells", "ShrunkenFit", "one_way"]
 
-LAMBDA, POWER = 18.0, 0.6
+LAMBDA, POWER = 22.0, 0.6
 FACTOR, MOST_UP, MOST_DOWN = 1.5, 3, 11
 """How s is tried: by powers of this factor, and the largest exponents up and down."""
-MOST_TRIALS = 2 + (MOST_DOWN + 1) // 2
-"""At most: the first, one up that does not help, and every second power down."""
+CLEARLY = 1.0
+"""Less shrinkage must predict better by this number of standard errors: the squared distance, by which fits are judged,
+prefers less of it than the sum of absolute errors does."""
+FAR = 7
+"""This power down is tried, too: where attributes are tied very strongly, a little less shrinkage changes nothing."""
+MOST_TRIALS = 3 + (MOST_DOWN + 1) // 2
+"""At most: the first, the far one, one up that does not help, and every second power down."""
 TAU = 0.7
 """How the noise is split: see above."""
 MOST_DESCENTS = 10
@@ -176,7 +184,7 @@ class ShrunkenFit:
         found = [m for m in log.measurements if not isinstance(m.queries, Tie)]  # which are no answers
         measured = {m.queries for m in found}
         queries = self.measurable if self.whole else tuple(q for q in self.measurable if q in measured | borrowed)
-        targets, precision = combined(queries, found, log.total)
+        targets, precision = combined(queries, found, log.estimated_total)
         # As if all of the workload had been measured alike, with the same budget.
         spent = sum(precision[offsets_of(queries)[:-1]])
         target = Target(queries, targets, precision, float(np.sqrt(len(self.wanted) / spent)), borrowed)
@@ -235,14 +243,19 @@ class ShrunkenFit:
     def _strength(self, split: Split, first: Choice) -> Choice:
         """The strength whose fit predicts best, and as many descents as help."""
         best, power = split.trial(first), 0
-        for sign, most in ((1, MOST_UP), (-1, MOST_DOWN)):
-            while abs(power) < most and power * sign >= 0:
-                next_power = power + sign * (2 if power else 1)
+        far = split.trial(Choice(float(FACTOR**-FAR)))
+        if split.closer(far.answers, best.answers, CLEARLY):
+            best, power = far, -FAR
+        for sign in (1, -1):
+            step = 1
+            while -MOST_DOWN <= (next_power := power + sign * step) <= MOST_UP:
                 new = split.trial(Choice(float(FACTOR**next_power)))
-                if not split.closer(new.answers, best.answers, 0.0):
+                if not split.closer(new.answers, best.answers, 0.0 if sign > 0 else CLEARLY):
                     break
-                best, power = new, next_power
-                split.left = (most - abs(power) + 1) // 2  # no other direction is tried any more
+                best, power, step = new, next_power, 2
+                split.left = ((MOST_UP - power if sign > 0 else MOST_DOWN + power) + 1) // 2
+            if step > 1:
+                break  # the other direction is where it came from
         return split.enough(split.together(best))
 
 
