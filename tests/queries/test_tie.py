@@ -45,6 +45,10 @@ def test_estimates_of_large_tables_do_not_overflow() -> None:
     half = 2**52
     tie = Tie((0, 1), (half, half), (half, half), 2 * half)
     assert tie.reference.tolist() == [half // 2] * 4
+    for size in (7, 2**20, 2**31, 2**50):  # exact with and without 64 bits
+        a, b = (size, size // 3), (size // 2, size // 5, 1)
+        expected = [(2 * u * v + size + 5) // (2 * (size + 5)) for u in a for v in b]
+        assert Tie((0, 1), a, b, size + 5).reference.tolist() == expected
 
 
 @pytest.mark.parametrize("cells", [1, 3, 4])

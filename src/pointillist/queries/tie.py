@@ -55,9 +55,10 @@ class Tie:
 
     @cached_property
     def reference(self) -> np.ndarray:
-        """r, flat. Products of counts may be larger than 64 bits hold, so they are Python's whole numbers."""
-        cells = [(2 * a * b + self.total) // (2 * self.total) for a in self.first for b in self.second]
-        return np.array(cells, np.int64)
+        """r, flat: floor(a_u b_v / N + 1/2), exactly. Where 64 bits may not hold the products, they are Python's."""
+        kind = np.int64 if 2 * max(self.first) * max(self.second) + 2 * self.total < 2**63 else object
+        products = np.multiply.outer(np.array(self.first, kind), np.array(self.second, kind))
+        return np.asarray((2 * products + self.total) // (2 * self.total), np.int64).ravel()
 
     def holds(self, codes: Sequence[np.ndarray]) -> np.ndarray:
         """No predicate defines a tie."""
