@@ -219,7 +219,7 @@ class _Program:
             state = advance(state, data, np.int32(min(most, taken + self._part)))
             taken, loss, done = int(state["step"]), float(state["loss"]), bool(state["done"])
             wanted = self._part * PART_SECONDS / max(time.monotonic() - began, 1e-6)
-            self._part = max(1, min(GROWTH * self._part, int(wanted)))
+            self._part = max(1, min(GROWTH * self._part, int(wanted), most))
             tally.made(taken, loss=loss)
         tally.end(taken, loss=loss)
         return state
