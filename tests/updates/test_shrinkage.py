@@ -260,7 +260,7 @@ def test_a_value_that_seems_to_be_absent_at_the_start_comes_back() -> None:
     counts = np.full((30, 5), total / 150)
     counts[0] = -110.0
     counts[0, 0] = 400.0
-    algorithm = auto(all_kway(domain, 2), strength=1.0, ties=False)
+    algorithm = auto(all_kway(domain, 2), strength=0.8, ties=False)
     assert isinstance(algorithm.update, ShrunkenFit)
     measurable = algorithm.update.measurable
     measurement = Measurement(measurable[0], counts.ravel().astype(int), sigma)
