@@ -5,7 +5,8 @@ Runs are under add-remove with delta = 1/n^2, fixed defaults and seeded noise; e
 
 Environment: POINTILLIST_SUITE_RUNS names a CSV file that finished runs are read from and appended to, so that a long
 comparison can go on, here or elsewhere. POINTILLIST_SUITE_EPSILONS, _SEEDS, _TABLES and _METHODS narrow it down;
-POINTILLIST_SUITE_WORKERS runs several at a time. Without seeds of its own it makes one run of each.
+POINTILLIST_SUITE_WORKERS runs several at a time, and 0 of them only compares what is finished. Without seeds of its own
+it makes one run of each. POINTILLIST_SUITE_MACHINE says what the runs are made on.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ EPSILONS = (0.02, 0.1, 0.25, 1.0, 10.0)
 SMALL = 0.25
 """Up to this epsilon a budget is called small."""
 METHODS = ("auto", "aim")
-FIELDS = ("table", "epsilon", "method", "seed", "max", "rmse", "tvd", "seconds")
+FIELDS = ("table", "epsilon", "method", "seed", "max", "rmse", "tvd", "seconds", "machine")
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,8 @@ def _binary(table: Table, rng: np.random.Generator) -> Table:
 
 Key = tuple[str, float, str, int]
 Errors = tuple[float, float, float, float]
+Found = dict[Key, tuple[Errors, str]]
+"""Errors and seconds of finished runs, and the machine that they were made on."""
 
 
 def make(key: Key) -> Errors:
@@ -143,7 +146,7 @@ def errors(table: Table, rows: Table, workload: Workload) -> tuple[float, float,
     return float(np.abs(off).max()), float(np.sqrt(np.mean(off**2))), float(np.mean(tvd))
 
 
-def read(path: Path) -> dict[Key, Errors]:
+def read(path: Path) -> Found:
     """Finished runs.
 
     Args:
@@ -154,19 +157,19 @@ def read(path: Path) -> dict[Key, Errors]:
     with path.open(newline="", encoding="utf-8") as file:
         return {
             (row["table"], float(row["epsilon"]), row["method"], int(row["seed"])): (
-                float(row["max"]), float(row["rmse"]), float(row["tvd"]), float(row["seconds"]),
+                (float(row["max"]), float(row["rmse"]), float(row["tvd"]), float(row["seconds"])), row["machine"],
             )
             for row in csv.DictReader(file)
         }  # fmt: skip
 
 
-def _append(path: Path, key: Key, found: Errors) -> None:
+def _append(path: Path, key: Key, found: Errors, machine: str) -> None:
     new = not path.is_file()
     with path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         if new:
             writer.writerow(FIELDS)
-        writer.writerow([*key, *(f"{value:.6g}" for value in found)])
+        writer.writerow([*key, *(f"{value:.6g}" for value in found), machine])
 
 
 def _wanted(name: str, default: Sequence[str]) -> list[str]:
@@ -177,6 +180,8 @@ def _wanted(name: str, default: Sequence[str]) -> list[str]:
 
 def _made(missing: list[Key], keep: Callable[[Key, Errors], None]) -> None:
     workers = int(os.environ.get("POINTILLIST_SUITE_WORKERS", "1"))
+    if workers == 0:
+        return
     if workers == 1:
         for key in missing:
             keep(key, make(key))
@@ -193,20 +198,21 @@ def run() -> str:
     epsilons = [float(text) for text in _wanted("EPSILONS", list(map(str, EPSILONS)))]
     seeds = [int(text) for text in _wanted("SEEDS", ["0"])]
     path = os.environ.get("POINTILLIST_SUITE_RUNS")
+    machine = os.environ.get("POINTILLIST_SUITE_MACHINE", f"{os.cpu_count()} CPU cores")
     found = read(Path(path)) if path else {}
     every = [(n, e, m, s) for s in seeds for n in names for e in epsilons for m in methods]
 
     def keep(key: Key, errors: Errors) -> None:
-        found[key] = errors
+        found[key] = errors, machine
         if path:
-            _append(Path(path), key, errors)
+            _append(Path(path), key, errors, machine)
         print(*key, *(f"{value:.4g}" for value in errors), file=sys.stderr, flush=True)
 
     _made([key for key in every if key not in found], keep)
     return report(found)
 
 
-def report(found: dict[Key, Errors]) -> str:
+def report(found: Found) -> str:
     """The tables of ratios.
 
     Args:
@@ -244,14 +250,15 @@ def report(found: dict[Key, Errors]) -> str:
         summary,
         f"Ratios to AIM's. The default has the smaller tvd in {len(wins)} of {len(both)} cases. Where AIM wins: "
         + ("; ".join(f"{n} at {e:g} ({ratios[n, e][0]:.2f})" for n, e in both if (n, e) not in wins) or "nowhere")
-        + ".",
+        + f". Seconds are of other machines where these differ: {_machines(found)}. An empty cell was not run, and a "
+        "cell without ratios has no run of AIM.",
         level=2,
     )
     return f"{first}\n{second}"
 
 
-def _mean(found: dict[Key, Errors], name: str, epsilon: float, method: str) -> np.ndarray | None:
-    runs = [errors for key, errors in found.items() if key[:3] == (name, epsilon, method)]
+def _mean(found: Found, name: str, epsilon: float, method: str) -> np.ndarray | None:
+    runs = [errors for key, (errors, _) in found.items() if key[:3] == (name, epsilon, method)]
     return np.mean(runs, axis=0) if runs else None
 
 
@@ -260,6 +267,12 @@ def _ratios(ours: np.ndarray | None, theirs: np.ndarray | None) -> tuple[float, 
     assert ours is not None
     assert theirs is not None
     return ours[2] / theirs[2], ours[0] / theirs[0], ours[3] / theirs[3]
+
+
+def _machines(found: Found) -> str:
+    """The machines of each method."""
+    by_method = {method: sorted({m for key, (_, m) in found.items() if key[2] == method}) for method in METHODS}
+    return "; ".join(f"{method} on {' and '.join(machines)}" for method, machines in by_method.items() if machines)
 
 
 def _cell(ours: np.ndarray | None, ratio: tuple[float, float, float] | None) -> str:
@@ -278,7 +291,7 @@ def _geometric(values: Iterable[float]) -> float:
     return math.exp(float(np.mean([math.log(value) for value in values])))
 
 
-def _runs(found: dict[Key, Errors]) -> str:
+def _runs(found: Found) -> str:
     counts = {
         sum(1 for key in found if key[:3] == one) for one in {key[:3] for key in found if key[2] in METHODS}
     }  # fmt: skip
