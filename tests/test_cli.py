@@ -239,7 +239,9 @@ def test_exit_codes_of_a_process(home: Path) -> None:
 
 GARBAGE = np.random.default_rng(0).integers(0, 256, 5000, dtype=np.uint8).tobytes()
 EDGES = ", ".join(map(str, range(101)))
-WIDE = SCHEMA + "".join(f'\n[[column]]\nname = "x{i}"\ntype = "numeric"\nedges = [{EDGES}]\n' for i in range(5))
+WIDE = SCHEMA + "".join(
+    f'\n[[column]]\nname = "x{i}"\ntype = "numeric"\nedges = [{EDGES}]\nmerge = false\n' for i in range(5)
+)
 INPUTS: dict[str, str | bytes] = {
     "empty.csv": "",
     "less.csv": table(head="sex,age,job", rows=[row.rpartition(",")[0] for row in ROWS]),

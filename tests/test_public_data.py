@@ -152,7 +152,8 @@ def test_a_public_table_without_a_method_means_auto() -> None:
     lines: list[str] = []
     release = make(None, people(150, seed=1), settings={"rows": 20, "t_max": 5}, announce=lines.append)
     assert release.description.method.name == "auto"
-    assert lines[-1].startswith("the public table, judged by the noisy measurements, is ")
+    assert lines[-2].startswith("the public table, judged by the noisy measurements, is ")
+    assert lines[-1].startswith("fit: worst residual ")
     assert release.statement.endswith(UNPROTECTED)
     assert make(None, people(150, seed=1)).description.method.name == "gem_pub"  # for its settings
     assert default_method(SCHEMA.domain, None, {}, people()).name == "auto"

@@ -20,6 +20,7 @@ from pointillist.data.table import Table
 from pointillist.errors import InputError
 from pointillist.families.generator import Generator
 from pointillist.families.histogram import Histogram
+from pointillist.families.markov import Field, Markov
 from pointillist.families.records import RecordList, Records
 from pointillist.families.relaxed import Relaxed
 from pointillist.families.rows import ClippedRows, SoftmaxRows
@@ -39,6 +40,7 @@ MADE: dict[str, tuple[Any, Any]] = {
     "softmax": (Relaxed(SoftmaxRows(DOMAIN, 11, spread=0.3)), None),
     "clipped": (Relaxed(ClippedRows(DOMAIN, 5)), None),
     "generator": (Relaxed(Generator(DOMAIN, 7, 4, (8, 6))), None),
+    "markov": (Markov(DOMAIN, 5000), Field(DOMAIN, {(0, 1): np.ones((3, 300)), (2,): np.zeros(2)})),
 }
 
 
@@ -107,6 +109,16 @@ WRONG: list[tuple[str, Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]],
     ("histogram", changed("weights", lambda w: put(w, np.nan)), "weights must hold finite numbers"),
     ("histogram", changed("weights", lambda w: put(w, -1)), "weights must hold weights of 0 or more"),
     ("histogram", changed("weights", lambda w: 0 * w), "weights must hold weights of 0 or more, not all of them 0"),
+    (
+        "markov",
+        lambda arrays: arrays | {"potential_1_0": np.ones((300, 3))},
+        "must be called potential_ and the positions",
+    ),
+    ("markov", lambda arrays: arrays | {"potential_3": np.ones(2)}, "must be called potential_ and the positions"),
+    ("markov", lambda arrays: arrays | {"weights": np.ones(2)}, "must be called potential_ and the positions"),
+    ("markov", changed("potential_0_1", np.ravel), "potential_0_1 must have the shape 3 x 300"),
+    ("markov", changed("potential_0_1", lambda t: t.astype(int)), "potential_0_1 must hold numbers, got int64"),
+    ("markov", changed("potential_2", lambda t: put(t, np.inf)), "potential_2 must hold finite numbers"),
     ("records", changed("codes", lambda c: put(c, 2)), r"codes must be in 0 \.\. 1 for the column 'c'"),
     ("records", changed("codes", lambda c: put(c, -1)), r"codes must be in 0 \.\. 1 for the column 'c'"),
     ("records", changed("codes", lambda c: c.T), "codes must have the shape records x 3, .* got 3 x 9"),
@@ -303,3 +315,12 @@ def test_the_files_of_saved_arrays_are_as_numpy_writes_them(tmp_path: Path) -> N
     out = io.BytesIO()
     np.savez(out, **arrays)
     assert zipfile.ZipFile(out).namelist() == ["f.npy", "t.npy", "b.npy"]
+
+
+def test_a_graphical_model_has_no_larger_tree_than_it_says() -> None:
+    spec, arrays = model("markov")
+    spec = spec | {"most_cells": 100}
+    with pytest.raises(InputError, match="must have a junction tree of at most 100 cells and one for each value"):
+        check_model(spec, DOMAIN, arrays)
+    with pytest.raises(InputError, match="most_cells must be a whole number above 0"):
+        check_model(spec | {"most_cells": "many"}, DOMAIN, arrays)

@@ -244,7 +244,7 @@ class MeasureByTies:
 
 
 def _grains_of(rho: float, grains: int) -> float:
-    """So many grains of rho, rounded down."""
+    """That number of grains of rho, rounded down."""
     return split(rho, Fraction(GRAINS, grains))
 
 

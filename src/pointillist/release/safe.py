@@ -7,6 +7,7 @@ and compared with what the release can need: nothing is decompressed that is too
 from __future__ import annotations
 
 import math
+import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ from pointillist.data.schema import Schema
 from pointillist.errors import InputError, PointillistError, Shown
 from pointillist.families.generator import Generator
 from pointillist.families.histogram import Histogram
+from pointillist.families.junction import tree_cells
+from pointillist.families.markov import PREFIX, Markov
 from pointillist.families.records import RecordList
 from pointillist.families.relaxed import NOISE, Relaxed
 from pointillist.families.rows import ClippedRows, SoftmaxRows
@@ -186,6 +189,8 @@ def check_model(family_spec: Mapping[str, Any], domain: Domain, arrays: Mapping[
         arrays: The saved arrays.
     """
     wanted = _wanted(family_spec, domain)
+    if family_spec.get("kind") == Markov.kind:
+        _check_potentials(arrays, domain, _side(family_spec, "most_cells"))
     if wanted is None:
         return _check_finite(arrays, domain)
     names = Shown(", ".join(sorted(arrays))[:60] or "none")
@@ -295,6 +300,25 @@ def _check_finite(arrays: Mapping[str, np.ndarray], domain: Domain) -> None:
     for name, array in arrays.items():
         good = array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
         check(good, f"release: model, {name}", Shown("other ones"), "must hold finite numbers", AGAIN)
+
+
+def _check_potentials(arrays: Mapping[str, np.ndarray], domain: Domain, most_cells: int) -> None:
+    """Refuse what is no potential of a graphical model, and models whose junction tree is larger than they say."""
+    scopes = []
+    for name, array in arrays.items():
+        found = re.fullmatch(rf"{PREFIX}((?:_[0-9]{{1,6}})+)", name)
+        scope = tuple(int(place) for place in found[1].split("_")[1:]) if found else ()
+        good = bool(scope) and scope == tuple(sorted(set(scope))) and scope[-1] < len(domain)
+        rule = f"must be called {PREFIX}_ and the positions of its columns"
+        check(good, "release: model, array", fragment(name), rule, AGAIN)
+        check(array.dtype.kind == "f", f"release: model, {name}", Shown(array.dtype), "must hold numbers", AGAIN)
+        shape = domain.shape(scope)
+        rule = f"must have the shape {_shown(shape)}, as the schema says"
+        check(array.shape == shape, f"release: model, {name}", Shown(_shown(array.shape)), rule, AGAIN)
+        scopes.append(scope)
+    rule = f"must have a junction tree of at most {most_cells:,} cells and one for each value"
+    cells = tree_cells(domain.sizes, scopes)
+    check(cells <= most_cells + sum(domain.sizes), "release: model", Shown(f"{cells:,} cells"), rule, AGAIN)
 
 
 def _anything(arrays: Mapping[str, np.ndarray], domain: Domain) -> None:
