@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from measuring.markdown import section
 
-from pointillist import Release, synthesize
+from pointillist import Release, evaluate, synthesize
 from pointillist.data.draft import draft_schema
 
 EPSILON = 1.0
@@ -71,6 +71,9 @@ SOURCES = {
 LEFT_OUT = {"flights": ("tailnum", "flight", "dest", "time_hour")}
 """Columns that are ignored: identifiers, and what other columns say already."""
 
+TARGETS = {"census": "income"}
+"""Columns that models are trained to predict."""
+
 Figure = tuple[str, Callable[[Any], float]]
 
 
@@ -106,7 +109,7 @@ FIGURES: dict[str, tuple[Figure, ...]] = {
 def run() -> str:
     """All tables, or those named in POINTILLIST_BENCH_TABLES, such as "census flights"."""
     wanted = os.environ.get("POINTILLIST_BENCH_TABLES", "").split() or list(SOURCES)
-    lines, columns = [], []
+    lines, columns, models = [], [], []
     for name in wanted:
         real = table_of(name)
         started = time.perf_counter()
@@ -115,6 +118,8 @@ def run() -> str:
         for text, figure in FIGURES[name]:
             lines.append((name, text, f"{figure(real):.4g}", f"{figure(made):.4g}"))
         columns.append(_summary(name, real, made, release, seconds))
+        if name in TARGETS:
+            models += _models(name, real, release)
         print(*lines[-1], *columns[-1], file=sys.stderr, flush=True)
     first = section(
         "Figures of real tables with drafted schemas",
@@ -130,7 +135,24 @@ def run() -> str:
         columns,
         "Deviations of numeric columns; correlations over all pairs of them.",
     )  # fmt: skip
-    return f"{first}\n{second}"
+    third = section(
+        "Models that are trained on synthetic rows and tested on real ones",
+        ("table", "target", "model", "score", "trained on real rows", "on synthetic rows"),
+        models,
+        "30 % of the real rows are for the test.",
+    )
+    return "\n".join([first, second, *([third] if models else [])])
+
+
+def _models(name: str, real: Any, release: Release) -> list[tuple[str, ...]]:
+    """The scores of models by what they were trained on."""
+    found = evaluate(real.drop(columns=list(LEFT_OUT.get(name, ()))), release, target=TARGETS[name]).learning
+    assert found is not None
+    return [
+        (name, TARGETS[name], model, score, f"{both.real:.4f}", f"{both.synthetic:.4f}")
+        for model, scores in found.scores.items()
+        for score, both in scores.items()
+    ]
 
 
 def _noise() -> str:

@@ -34,6 +34,13 @@ def against(spot: Spot | None, reference: tuple[float, float]) -> tuple[str, str
     )
 
 
+OLDER_AUTO = (
+    "The runs of auto were made before it measured ties first (by `ties=false` it still measures everything at once); "
+    "the suite has runs of the present default. "
+)
+"""For tables with runs of the default that its last change has made obsolete."""
+
+
 def made_on(sweeps: Sequence[Sweep], results: Mapping[Key, Row]) -> str:
     """The machines on which the runs of the sweeps were made."""
     runs = [run for sweep in sweeps for run in (*sweep.tuned(), *sweep.untuned())]
