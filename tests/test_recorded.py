@@ -25,6 +25,8 @@ RECORDED = Path(__file__).parent / "recorded.npz"
 SMALL_GEM = {"rounds": 4, "batch": 50, "inputs": 16, "hidden": "32-32", "t_max": 10}
 SETTINGS: dict[str, dict[str, Any]] = {
     "mwem": {},
+    "aim": {},
+    "mst": {},
     "pep": {},
     "dualquery": {"samples": 5, "eta": 5.0, "rounds": 6},
     "fem": {"rounds": 3, "samples": 4},

@@ -26,7 +26,7 @@ from pointillist.queries.groups import Groups
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.measurement import Measurement
 from pointillist.refining.merging import merged_line, merged_parts
-from pointillist.refining.trees import Tree, even_levels, smoothed_line, smoothed_parts
+from pointillist.refining.trees import Tree, even_levels, smoothed_line, smoothed_parts, without_tails
 
 __all__ = ["Refining", "most_groups"]
 
@@ -48,6 +48,9 @@ then no longer carries how they depend on each other, while the shape inside a g
 
 MOST_PARTS = 32
 """The largest number of groups of a column without an order."""
+
+TAILS = 1.5
+"""Fewer rows at an end of a line than this many times the noise of one fine code are taken for noise."""
 
 DEVIATIONS = 4.0
 """A group has at least this many standard deviations of the noise of one fine code, in rows."""
@@ -206,7 +209,11 @@ def merge(column: Column, tree: Tree, counts: np.ndarray) -> Merged:
     else:
         shares = _public_shares(column)
         on_line = column.ordered and shares is None
-        smooth = smoothed_line(tree, counts, rest) if on_line else smoothed_parts(tree, counts, rest, shares)
+        smooth = (
+            without_tails(smoothed_line(tree, counts, rest), TAILS * tree.sigmas[-1])
+            if on_line
+            else smoothed_parts(tree, counts, rest, shares)
+        )
         if column.ordered:
             groups[rest] = merged_line(smooth, most, least, levels, _values(column, rest))[0]
         else:

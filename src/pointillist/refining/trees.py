@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-__all__ = ["Tree", "even_levels", "smoothed_line", "smoothed_parts"]
+__all__ = ["Tree", "even_levels", "smoothed_line", "smoothed_parts", "without_tails"]
 
 BRANCHES = 16
 """Codes (or groups) that one group of the next coarser level holds, where a column has no hierarchy of its own."""
@@ -177,6 +177,20 @@ def _halved(counts: np.ndarray, variances: Mapping[int, float], start: int) -> n
         first = np.clip(smooth * share + _shrunk(difference, variance, BENDS), 0.0, smooth)
         smooth = _without_specks(np.stack([first, smooth - first], axis=1), variance).ravel()
     return smooth[start:end]
+
+
+def without_tails(counts: np.ndarray, sigma: float) -> np.ndarray:
+    """Counts on a line without what lies far out at either end and is less than the noise of a single code, in all.
+
+    Bounds are often much wider than the data. A few rows that noise has put between the last value and the bound would
+    change a mean or a standard deviation more than all other noise.
+
+    Args:
+        counts: smoothed counts.
+        sigma: the noise of a single code.
+    """
+    before, after = np.cumsum(counts), np.cumsum(counts[::-1])[::-1]
+    return np.where((before < sigma) | (after < sigma), 0.0, counts) if counts.sum() > 4 * sigma else counts
 
 
 def _without_specks(halves: np.ndarray, variance: float) -> np.ndarray:
