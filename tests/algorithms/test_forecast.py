@@ -15,7 +15,7 @@ ROWS = 10_000
 
 
 def scopes(order: int) -> list[Attributes]:
-    """All subsets of so many attributes, and after them all smaller ones."""
+    """All subsets of a given number of attributes, and after them all smaller ones."""
     return [scope for k in range(order, 0, -1) for scope in itertools.combinations(range(len(DOMAIN)), k)]
 
 

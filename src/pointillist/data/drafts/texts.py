@@ -26,7 +26,7 @@ MOST_PREFIXES = 3
 MOST_SPEECH = 50
 """Texts of several words with more different values than this are free text."""
 LEAST_SPEECH = 3
-"""So many long texts, most of them in one row only, are free text already."""
+"""This number of long texts, most of them in one row only, is free text already."""
 MOST_LENGTH = 200
 """Longer texts are free text, however few there are."""
 MISSING_TEXTS = ("NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "#N/A", ".", "?", "-", "--", "<NA>")
@@ -151,7 +151,7 @@ def _draft_personal(name: str, texts: pa.Array, every: list[str], unique: bool) 
 
 
 def _why_not_listed(name: str, texts: pa.Array, filled: int) -> str | None:
-    """Return why different texts, of so many cells that are filled, must not be listed; None if they can be."""
+    """Return why different texts must not be listed, given the number of filled cells; None if they can be."""
     import pyarrow.compute as pc
 
     words = float(pc.mean(pc.add(pc.count_substring_regex(texts, r"\S\s+\S"), 1)).as_py() or 0)
