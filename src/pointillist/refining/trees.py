@@ -38,6 +38,9 @@ STEEPEST = 4.0
 """The density of one half of a part is not assumed to be more than this many times that of the other."""
 
 
+MOST_TAIL = 0.02
+"""No tail with a larger share of all rows is taken away."""
+
 SHIFTS = 16
 """How many lines are smoothed, each with another beginning ..."""
 
@@ -190,7 +193,8 @@ def without_tails(counts: np.ndarray, sigma: float) -> np.ndarray:
         sigma: the noise of a single code.
     """
     before, after = np.cumsum(counts), np.cumsum(counts[::-1])[::-1]
-    return np.where((before < sigma) | (after < sigma), 0.0, counts) if counts.sum() > 4 * sigma else counts
+    small = sigma <= MOST_TAIL * counts.sum()
+    return np.where((before < sigma) | (after < sigma), 0.0, counts) if small else counts
 
 
 def _without_specks(halves: np.ndarray, variance: float) -> np.ndarray:
