@@ -1,20 +1,27 @@
-"""What the results say about a claim of the paper: a count, a ratio and a verdict."""
+"""What the results say about a claim of the paper: a count, a ratio and a verdict.
+
+Where a curve is the best of a grid, the setting is chosen on all seeds but one and judged on that one, for each seed in
+turn. The two curves of a comparison are then compared seed by seed.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from statistics import median
+from statistics import fmean, median, stdev
 
-from experiments.curves import Spot, curves_of
+from scipy.stats import t as student
+
+from experiments.curves import held_out, runs_of
 from experiments.grid import Claim, Experiment, Key, Row
 
-CLEAR = 2.0
-"""A difference is clear if it is larger than this many standard errors."""
+LEVEL = 0.05
+"""A difference is clear if a paired t-test over the seeds, with two sides, rejects at this level that there is none."""
 MOSTLY, HARDLY = 0.75, 0.25
 """A claim mostly holds from this share of the comparisons on, and does not hold up to that share."""
 
-Pair = tuple[Spot, Spot | None]
+Seeds = Mapping[int, float]
+"""The error of each seed."""
 
 
 def judge(experiment: Experiment, claim: Claim, results: Mapping[Key, Row]) -> tuple[str, str]:
@@ -23,38 +30,42 @@ def judge(experiment: Experiment, claim: Claim, results: Mapping[Key, Row]) -> t
     if not pairs:
         return "not measured", "no runs to compare"
     if claim.kind == "above":
-        values = [first.mean(claim.metric) for first, _ in pairs]
+        values = [fmean(first.values()) for first, _ in pairs]
         count = sum(value > claim.value for value in values)
         return _word(count, len(pairs)), f"above at {count} of {len(pairs)}; the smallest is {min(values):.4f}"
-    ratios = [first.mean(claim.metric) / second.mean(claim.metric) for first, second in pairs if second is not None]
+    ratios = [fmean(first.values()) / fmean(second.values()) for first, second in pairs]
     if claim.kind == "similar":
         count = sum(1 / claim.value <= ratio <= claim.value for ratio in ratios)
         told = f"within a factor of {claim.value:g} at {count} of {len(pairs)}"
     else:
         count = sum(ratio < 1 for ratio in ratios)
-        clear = sum(_clear(first, second, claim.metric) for first, second in pairs if second is not None)
+        clear, against = (sum(is_clear(*pair) for pair in side) for side in (pairs, [(b, a) for a, b in pairs]))
         told = f"smaller at {count} of {len(pairs)}, clearly so at {clear}"
+        told += f", clearly larger at {against}" if against else ""
     return _word(count, len(pairs)), f"{told}; median ratio {median(ratios):.2f}"
 
 
-def _pairs(experiment: Experiment, claim: Claim, results: Mapping[Key, Row]) -> Iterator[Pair]:
-    """The two curves at every epsilon that both have, on every table of the claim."""
+def _pairs(experiment: Experiment, claim: Claim, results: Mapping[Key, Row]) -> Iterator[tuple[Seeds, Seeds]]:
+    """The two curves at every epsilon that both have, on every table of the claim; only seeds that both have."""
     for panel in experiment.panels:
         if claim.datasets and panel.dataset not in claim.datasets:
             continue
-        curves = curves_of(experiment, panel, results)
-        first = curves.get(claim.first, {})
-        if claim.kind == "above":
-            yield from ((spot, None) for spot in first.values())
-            continue
-        second = curves.get(claim.second, {})
-        yield from ((first[epsilon], second[epsilon]) for epsilon in first if epsilon in second)
+        runs = runs_of(experiment, panel)
+        first = held_out(runs.get(claim.first, ()), results, claim.metric)
+        second = first if claim.kind == "above" else held_out(runs.get(claim.second, ()), results, claim.metric)
+        for epsilon in first:
+            shared = first[epsilon].keys() & second.get(epsilon, {}).keys()
+            if shared and (not claim.epsilons or epsilon in claim.epsilons):
+                yield tuple({seed: one[epsilon][seed] for seed in sorted(shared)} for one in (first, second))  # type: ignore[misc]
 
 
-def _clear(first: Spot, second: Spot, metric: str) -> bool:
-    """Whether the first is smaller by more than the noise of the two means; never with a single run."""
-    spread = math.hypot(first.error(metric), second.error(metric))
-    return second.mean(metric) - first.mean(metric) > CLEAR * spread
+def is_clear(first: Seeds, second: Seeds) -> bool:
+    """Whether the first is smaller by a paired t-test on the logarithms; never with a single seed."""
+    if len(first) < 2 or min(*first.values(), *second.values()) <= 0:
+        return False
+    differences = [math.log(second[seed] / first[seed]) for seed in first]
+    spread = stdev(differences) / math.sqrt(len(differences))
+    return fmean(differences) > float(student.ppf(1 - LEVEL / 2, len(differences) - 1)) * spread
 
 
 def _word(count: int, total: int) -> str:

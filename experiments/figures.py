@@ -41,11 +41,17 @@ STYLES = {
     "GEM, B = 3,000": ("#120A40", "^"),
     "GEM, resampled": ("#8A7DD0", "s"),
     "GEM, by marginal": ("#8A7DD0", "s"),
+    "MWEM, may repeat": ("#0B3D1E", "s"),
     "MWEM, no past queries": ("#77BB88", "v"),
+    "HDMM": ("#EE7733", "d"),
+    "HDMM, projected": ("#CC3311", "H"),
+    "HDMM+PGM": ("#EE3377", "8"),
     "Auto": ("#000000", "*"),
     "Auto, public": ("#666666", "h"),
 }
 """Colour and marker of every curve."""
+WHOLE, OURS = "figure.svg", "defaults.svg"
+"""The files of an experiment; the second one only where it is drawn apart."""
 PANEL = (2.7, 2.1)
 """Width and height of a panel in inches."""
 DIGITS = re.compile(r"\d+\.\d{3,}")
@@ -59,18 +65,27 @@ SPREAD = 0.012
 def draw_all() -> None:
     """Every figure, in the folder of its experiment."""
     for name in FIGURES:
-        path = FOLDER / name / "figure.svg"
-        draw(name, path)
-        print(path.relative_to(FOLDER.parent))
+        for file in files_of(load(name)):
+            path = FOLDER / name / file
+            draw(name, path)
+            print(path.relative_to(FOLDER.parent))
+
+
+def files_of(experiment: Experiment) -> tuple[str, ...]:
+    """The figures of an experiment."""
+    return (WHOLE, OURS) if experiment.apart else (WHOLE,)
 
 
 def draw(name: str, path: Path) -> None:
-    """The figure of one experiment, as SVG or PNG; panels without runs say so."""
+    """The figure of one experiment, as SVG or PNG; panels without runs say so.
+
+    Where an experiment is drawn apart, ``defaults.svg`` has the curves of our defaults, and every other file the rest.
+    """
     settings: Any = {"svg.hashsalt": "pointillist", "svg.fonttype": "none", "font.size": 8, "axes.titlesize": 9,
                      "font.family": "sans-serif"}  # fmt: skip
     with mpl.rc_context(settings):
         experiment = load(name)
-        figure = _figure(experiment, lines_of(experiment))
+        figure = _figure(experiment, lines_of(experiment), ours=path.name == OURS)
         if path.suffix == ".png":
             figure.savefig(path, dpi=110)
             return
@@ -79,7 +94,7 @@ def draw(name: str, path: Path) -> None:
     path.write_text(DIGITS.sub(lambda found: f"{float(found[0]):.2f}", text.getvalue()), encoding="utf-8")
 
 
-def _figure(experiment: Experiment, results: Mapping[Key, Row]) -> Figure:
+def _figure(experiment: Experiment, results: Mapping[Key, Row], ours: bool) -> Figure:
     """One column per panel and one row per error; the errors of a single panel are side by side."""
     single = len(experiment.panels) == 1
     rows, columns = (1, len(SHOWN)) if single else (len(SHOWN), len(experiment.panels))
@@ -89,6 +104,8 @@ def _figure(experiment: Experiment, results: Mapping[Key, Row]) -> Figure:
     seen: set[str] = set()
     for column, panel in enumerate(experiment.panels):
         curves = curves_of(experiment, panel, results)
+        if experiment.apart:
+            curves = {label: curve for label, curve in curves.items() if label.endswith(DEFAULTS) == ours}
         seen |= curves.keys()
         for row, metric in enumerate(SHOWN):
             axis = axes[0][row] if single else axes[row][column]

@@ -18,7 +18,8 @@ from typing import Any
 
 from pointillist.errors import InputError, nearest
 
-FIGURES = ("main", "public_near", "public_far", "rap", "batch", "resample", "marginal_trick", "past", "adult_loans")
+FIGURES = ("main", "public_near", "public_far", "rap", "batch", "resample", "marginal_trick", "past", "adult_loans",
+           "hdmm")  # fmt: skip
 """The experiments of the paper: each has a figure and claims."""
 TABLES = ("default_accuracy", "ablation", "histogram_accuracy", "relaxed_accuracy")
 """Other experiments on accuracy: each has a table."""
@@ -167,6 +168,8 @@ class Claim:
     value: float = 0.0
     metric: str = "max"
     datasets: tuple[str, ...] = ()
+    epsilons: tuple[float, ...] = ()
+    """Where it is tested; everywhere if that is empty."""
 
 
 @dataclass(frozen=True)
@@ -179,6 +182,8 @@ class Experiment:
     """Where the figure is in the paper."""
     panels: tuple[Panel, ...] = ()
     claims: tuple[Claim, ...] = ()
+    apart: bool = False
+    """Whether the methods with our defaults have a figure of their own, ``defaults.svg``."""
     table: Callable[[Mapping[Key, Row]], str] | None = None
     """Writes ``table.md`` from the lines of the runs."""
 

@@ -37,6 +37,8 @@ MWEM_FIXED = {"past": False, "prior": False, "repeat": True}
 """Without past queries it must be possible to select a query again: one step does not remove its error."""
 MWEM = {"rounds": (100, 150, 200, 250, 300, 400, 500, 750, 1000)}
 MWEM_PAST_FIXED = {"prior": False}
+MWEM_REPEAT_FIXED = {"prior": False, "repeat": True}
+"""As in the paper, where a query may be selected again. Without ``repeat`` it is ours."""
 MWEM_PAST = {"rounds": (50, 75, 100, 150, 200, 250, 300)}
 PMW_PUB = MWEM_PAST
 """The paper has no table for PMWPub; it is MWEM with past queries on other weights."""

@@ -29,6 +29,7 @@ from experiments.grid import (
     Row,
     Sweep,
     load,
+    points,
 )
 from experiments.results import FOLDER, lines_of, store
 
@@ -54,7 +55,12 @@ def blocks() -> dict[str, str]:
     """Every block of the pages by the name in its markers."""
     results = store().read()
     shown = {name: (experiment := load(name), lines_of(experiment, results)) for name in FIGURES}
-    found = {"overview": overview(shown), "defaults": defaults(shown), "public data": public_data(shown)}
+    found = {
+        "overview": overview(shown),
+        "coverage": coverage(shown),
+        "defaults": defaults(shown),
+        "public data": public_data(shown),
+    }
     for name, (experiment, lines) in shown.items():
         found |= {
             f"claims {name}": claims_table(experiment, lines),
@@ -79,6 +85,24 @@ def overview(shown: Selected) -> str:
     return table(("experiment", "what it is", "runs made", "claims"), rows)
 
 
+def coverage(shown: Selected) -> str:
+    """For every method the runs of the paper's whole grids, over all experiments and tables, and how many were made."""
+    wanted: dict[str, dict[Key, bool]] = {}
+    for experiment, results in shown.values():
+        for sweep in experiment.sweeps:
+            for run in sweep.tuned(whole=True) if sweep.grid else ():
+                row = results.get(run.key)
+                wanted.setdefault(run.method, {})[run.key] = row is not None and not row["error"]
+    rows = [(f"`{method}`", *_share(runs)) for method, runs in wanted.items()]
+    every = {key: made for runs in wanted.values() for key, made in runs.items()}
+    return table(("method", "runs of the paper's grids", "made", "share"), [*rows, ("all", *_share(every))])
+
+
+def _share(runs: Mapping[Key, bool]) -> tuple[str, str, str]:
+    made = sum(runs.values())
+    return f"{len(runs):,}", f"{made:,}", f"{made / len(runs):.0%}"
+
+
 def defaults(shown: Selected) -> str:
     """For every method with both, the max error of its defaults divided by that of the best of its grid."""
     rows: list[tuple[str, ...]] = []
@@ -88,10 +112,16 @@ def defaults(shown: Selected) -> str:
             for label in curves:
                 best, plain = curves[label], curves.get(label + DEFAULTS, {})
                 both = [epsilon for epsilon in best if epsilon in plain]
-                row = (label, panel.dataset, *(_ratio(best, plain, epsilon) for epsilon in EPSILONS))
+                row = (label, _table_of(panel, best), *(_ratio(best, plain, epsilon) for epsilon in EPSILONS))
                 if both and row not in rows:
                     rows.append(row)
     return table(("method", "table", *(f"{epsilon:g}" for epsilon in EPSILONS)), rows)
+
+
+def _table_of(panel: Panel, curve: Curve) -> str:
+    """The table of a curve, and the public one if it has one."""
+    public = {row["public"] for spot in curve.values() for row in spot.runs} - {""}
+    return panel.dataset + "".join(f" with {name}" for name in sorted(public))
 
 
 def _ratio(best: Curve, plain: Curve, epsilon: float) -> str:
@@ -150,12 +180,14 @@ def results_tables(experiment: Experiment, results: Mapping[Key, Row]) -> str:
 
 
 def _cell(spot: Spot | None) -> str:
-    """A mean and its standard error, and the number of runs if it is not the usual one."""
+    """A mean and its standard error, the number of runs if it is not the usual one, and a dagger if the setting is at
+    the edge of what was run."""
     if spot is None:
         return ""
     runs = len(spot.runs)
     spread = f" ± {spot.error('max'):.4f}" if runs > 1 else ""
-    return f"{spot.mean('max'):.4f}{spread}" + ("" if runs == len(SEEDS) else f" ({runs})")
+    few = "" if runs == len(SEEDS) else f" ({runs})"
+    return f"{spot.mean('max'):.4f}{spread}{few}" + (" †" if spot.edge else "")
 
 
 def settings_table(experiment: Experiment, results: Mapping[Key, Row]) -> str:
@@ -174,11 +206,11 @@ def _what_was_run(sweep: Sweep, results: Mapping[Key, Row]) -> str:
     """The settings with all their runs, those with some, and the defaults."""
     runs = len(sweep.epsilons) * len(sweep.seeds)
     shares: dict[int, list[Point]] = {}
-    for point in sweep.subset:
+    for point in (*sweep.subset, *(one for one in points(**sweep.grid) if sweep.grid and one not in sweep.subset)):
         made = sum(run.key in results for run in replace(sweep, subset=(point,)).tuned())
         if made:
             shares.setdefault(made, []).append(point)
-    parts = [_points(points) + _partly(made, runs) for made, points in sorted(shares.items(), reverse=True)]
+    parts = [_points(same) + _partly(made, runs) for made, same in sorted(shares.items(), reverse=True)]
     made = sum(run.key in results for run in sweep.untuned())
     if made:
         parts.append("defaults" + _partly(made, runs))
@@ -192,6 +224,8 @@ def _partly(made: int, runs: int) -> str:
 
 def _points(points: Sequence[Point]) -> str:
     """Settings by their values if every combination of these is there, else one by one."""
+    if not points[0]:
+        return "its one setting"
     values = {name: list(dict.fromkeys(point[name] for point in points)) for name in points[0]}
     if len(points) == math.prod(len(found) for found in values.values()):
         return ", ".join(f"{name} {_values(found)}" for name, found in values.items())
@@ -203,8 +237,8 @@ def _grid(sweep: Sweep) -> str:
     return "; ".join(parts) or "not in the paper"
 
 
-def _values(values: Iterable[float]) -> str:
-    return ", ".join(f"{value:g}" for value in values)
+def _values(values: Iterable[float | str]) -> str:
+    return ", ".join(value if isinstance(value, str) else f"{value:g}" for value in values)
 
 
 def runs_table(experiment: Experiment, results: Mapping[Key, Row]) -> str:
