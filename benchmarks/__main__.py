@@ -26,7 +26,10 @@ NAMES = (
     "edges",
     "overhead",
     "rules",
+    "queries",
+    "matching",
     "suite",
+    "scale",
 )
 PACKAGES = ("numpy", "scipy", "opendp", "jax", "torch")
 RESULTS = Path(__file__).parent / "results"

@@ -14,7 +14,7 @@ from measuring.markdown import section
 from pointillist import Categorical, Release, Schema, Table, synthesize
 from pointillist.data.columns import Merged
 from pointillist.evaluation.report import fractions
-from pointillist.queries.kway import parse_workload
+from pointillist.queries.texts import parse_workload
 
 EPSILON = 1.0
 VALUES = 5_000
@@ -70,7 +70,7 @@ def pairs(schema: Schema, rows: int, answers: np.ndarray) -> list[np.ndarray]:
         rows: the number of rows.
         answers: the answers to all two-way marginals of the schema.
     """
-    queries = parse_workload("marginals:2", schema.domain, rows).queries
+    queries = parse_workload("marginals:2", schema, rows).queries
     found = []
     for part, one in zip(np.split(answers, np.cumsum([q.size for q in queries])[:-1]), queries, strict=True):
         first, second = (schema.columns[n] for n in one.scope)
@@ -137,11 +137,11 @@ def measured(rows: int, seed: int) -> dict[str, tuple[float, float]]:
         "with both": {"prefixes": (1, 2, 3), "shares": tuple(shares)},
     }
     whole = schema_of(merge=False)
-    truth = pairs(whole, rows, fractions(Table(whole, codes), parse_workload("marginals:2", whole.domain, rows)))
+    truth = pairs(whole, rows, fractions(Table(whole, codes), parse_workload("marginals:2", whole, rows)))
     found = {"independent, true columns": errors(independent(codes, None), truth)}
     for name, known in kinds.items():
         release = release_of(Table(schema_of(**known), codes), seed)
-        answers = release.answers(parse_workload("marginals:2", release.schema.domain, rows))
+        answers = release.answers(parse_workload("marginals:2", release.schema, rows))
         found[name] = errors(pairs(release.schema, rows, answers), truth)
         if name == "a list":
             rho = release.description.privacy.rho_spent

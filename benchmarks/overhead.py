@@ -19,7 +19,7 @@ from measuring.raw import raw_acs, raw_adult
 from pointillist import Categorical, Grid, Numeric, Rule, Schema, Table, synthesize
 from pointillist.evaluation.accuracy import compare
 from pointillist.evaluation.report import fractions
-from pointillist.queries.kway import parse_workload
+from pointillist.queries.texts import parse_workload
 
 EPSILON = 1.0
 SEEDS = (0, 1)
@@ -135,7 +135,7 @@ def errors(case: Case, schema: Schema, seed: int) -> tuple[float, float]:
 
 
 def _tvd(real: Any, made: Any, bins: Schema) -> float:
-    workload = parse_workload("marginals:2", bins.domain, len(real))
+    workload = parse_workload("marginals:2", bins, len(real))
     truth, rows = (fractions(Table.encode(one, bins), workload) for one in (real, made))
     return compare(workload, truth, rows).tvd
 

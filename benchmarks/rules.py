@@ -13,8 +13,8 @@ from measuring.markdown import section
 from benchmarks.overhead import EPSILON, Case, acs, adult
 from pointillist import Schema, Table, synthesize
 from pointillist.evaluation.report import fractions
-from pointillist.queries.kway import parse_workload
-from pointillist.release import Drawn, drawing, drawn_rows
+from pointillist.queries.texts import parse_workload
+from pointillist.release import Drawn, draw_rows, drawing, drawn_rows
 
 SEEDS = (0, 1)
 
@@ -27,11 +27,11 @@ def measured(case: Case, seed: int) -> dict[str, tuple[float, ...]]:
         case.table, schema=schema, epsilon=EPSILON, workload="marginals:2", insecure_noise_seed=seed, seed=seed,
         progress=False,
     )  # fmt: skip
-    free, _ = drawn_rows(release.family, release.params, case.bins, release.description.rows, seed)
+    free = draw_rows(release.family, release.params, case.bins, release.description.rows, seed)
     found = {"no rules": _figures(case, free, free, Drawn(0.0, 0.0))}
     for name, most in (("whole rows again", 0), ("masked products", drawing.MOST_COMBINATIONS)):
         with mock.patch.object(drawing, "MOST_COMBINATIONS", most):
-            rows, drawn = drawn_rows(release.family, release.params, schema, release.description.rows, seed)
+            rows, drawn, _ = drawn_rows(release.family, release.params, schema, release.description.rows, seed)
         assert drawn is not None
         found[name] = _figures(case, free, rows, drawn)
     return found
@@ -53,7 +53,7 @@ def _tvd(a: Table, b: Table, n: int) -> float:
 
 def _mean(real: Table, rows: Table, ways: int) -> float:
     """The mean total variation distance of all marginals over some columns."""
-    workload = parse_workload(f"marginals:{ways}", real.domain, len(real))
+    workload = parse_workload(f"marginals:{ways}", real.schema, len(real))
     plain = Table(real.schema, rows.codes)
     return float(np.abs(fractions(real, workload) - fractions(plain, workload)).sum() / 2 / len(workload.queries))
 

@@ -29,7 +29,7 @@ from measuring.runs import run_once
 
 from pointillist import Categorical, Schema, Table, load
 from pointillist.evaluation.report import fractions
-from pointillist.queries.kway import parse_workload
+from pointillist.queries.texts import parse_workload
 from pointillist.queries.workload import Workload
 
 EPSILONS = (0.02, 0.1, 0.25, 1.0, 10.0)
@@ -126,7 +126,7 @@ def make(key: Key) -> Errors:
     """
     name, epsilon, method, seed = key
     table = table_of(PARTS[name])
-    workload = parse_workload(PARTS[name].workload, table.domain, len(table))
+    workload = parse_workload(PARTS[name].workload, table.schema, len(table))
     started = time.perf_counter()
     made = run_once(table, workload, method, {}, epsilon, seed, relation="add-remove")
     seconds = time.perf_counter() - started

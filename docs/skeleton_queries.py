@@ -35,7 +35,7 @@ class Bands:
 
     kind = "bands"
     partition = False  # not exactly one of them holds
-    factors = None  # not a product of one predicate per attribute, so relaxed rows cannot answer them
+    factors = None  # not a product of one predicate per attribute
     cells = None
 
     @property

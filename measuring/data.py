@@ -11,7 +11,7 @@ import numpy as np
 
 from pointillist import Categorical, Schema, Table, Workload, load
 from pointillist.data.public import PublicTable
-from pointillist.queries.kway import parse_workload
+from pointillist.queries.texts import parse_workload
 
 # The paper does not list the columns of its reduced ACS table. It has 455 three-way marginals, so it has 15 columns.
 # These are the two-valued columns of acs-pa, employment and tenure, and the smallest of the others.
@@ -69,4 +69,4 @@ def public_of(table: Table, name: str) -> PublicTable:
 
 def workload_of(table: Table, marginals: str) -> Workload:
     """All marginals over K columns, or some of them: ``K`` or ``K:COUNT``."""
-    return parse_workload(f"marginals:{marginals}", table.domain, len(table))
+    return parse_workload(f"marginals:{marginals}", table.schema, len(table))

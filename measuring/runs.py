@@ -69,7 +69,7 @@ def run_once(
     family = job.algorithm.family
     return Made(
         answers=lambda: family.answers(params, workload.queries),
-        rows=lambda: draw_rows(family, params, table.schema, log.total, seed),
+        rows=lambda: draw_rows(family, params, table.schema, log.total, seed, wanted=workload.queries),
         seconds=seconds,
     )
 

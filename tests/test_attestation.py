@@ -31,11 +31,14 @@ from pointillist import (
     Identifier,
     InputError,
     Numeric,
+    Predicates,
     Release,
     Schema,
     Table,
     Temporal,
+    Workload,
     cli_attest,
+    parse_workload,
     synthesize,
 )
 from pointillist.algorithms import METHODS, Method, Public
@@ -47,6 +50,8 @@ from pointillist.attestation.keys import PASSWORD, keyid_of, private_key, public
 from pointillist.data.neighbours import Relation
 from pointillist.data.table import read_file, write_file
 from pointillist.errors import PointillistError
+from pointillist.privacy.sensitivity import of_counts
+from pointillist.queries.halfspaces import Halfspaces
 
 RELEASE = ["model.npz", "release.json", "synthetic.csv", "synthetic.parquet", "transcript.npz"]
 SIGNED = sorted([*RELEASE, "manifest.json", "attestation.json"])
@@ -120,6 +125,42 @@ def test_every_method_verifies_and_replays(
 def test_releases_for_products_verify(name: str, relation: Relation, tmp_path: Path) -> None:
     folder = make(METHODS[name], Grouping.MARGINAL, relation, None, workload=prefixes()).run().save(tmp_path / "r")
     assert failed(verify(folder, replay=True, public=public_table(METHODS[name]))) == set()
+
+
+@pytest.mark.parametrize("thresholds", [[1], [0, 1, 2]])
+def test_releases_for_halfspaces_verify(thresholds: list[int], tmp_path: Path) -> None:
+    """Their intervals are those of a score, not one list for each attribute."""
+    domain = small_table().domain
+    workload = Workload.of(domain, [Halfspaces.of(domain, {"a": [0, 1, 2], "b": [0, 1]}, thresholds)])
+    job = make(METHODS["mwem"], Grouping.MARGINAL, noise_seed=None, workload=workload, settings={"rounds": 1})
+    assert failed(verify(job.run().save(tmp_path / "r"), replay=True)) == set()
+
+
+def test_squares_too_large_for_floating_point_verify(tmp_path: Path) -> None:
+    """Those of residuals, times that of the rows of a unit: their roots are rounded."""
+    columns = {name: np.tile(["a", "b", "c"], 200) for name in "wxyz"}
+    frame = pa.table(columns | {"who": np.arange(600) % 60})
+    schema = Schema(tuple(Categorical(name, ("a", "b", "c")) for name in columns), ignore=("who",))
+    options: dict[str, Any] = {"method": "hdmm", "workload": "marginals:1", "settings": {"answers": "raw"}}
+    options |= {"epsilon": 9.0, "delta": 1e-9, "unit": "who", "max_rows": 13}
+    release = synthesize(frame, schema=schema, **options)
+    folder = release.save(tmp_path / "r")
+    paid = release.description.privacy.ledger[-1].sensitivity
+    (measured,) = release.log.measurements
+    assert paid**2 < of_counts(measured.queries, release.description.facts).l2_squared
+    assert failed(verify(folder)) == set()
+
+
+def test_releases_for_halfspaces_and_conditions_verify(tmp_path: Path) -> None:
+    table = people()
+    domain = table.schema.domain
+    conditions = [Predicates.of(table.schema, "age >= 65 and owner == true", 'sex == "f"')]
+    texts = parse_workload("marginals:1 + halfspaces:3 + conditionals:sex:2", table.schema).queries
+    workload = Workload(domain, (*texts, *conditions))
+    options: dict[str, Any] = {"epsilon": 1.0, "method": "mwem", "settings": {"rounds": 3}}
+    for group in Grouping:
+        release = synthesize(table, workload=workload, group=group, **options)
+        assert failed(verify(release.save(tmp_path / group.value), replay=True)) == set()
 
 
 def test_releases_with_every_kind_of_column_verify(tmp_path: Path) -> None:
@@ -848,7 +889,7 @@ def test_large_files_are_not_read(plain: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_queries_that_would_take_for_ever_are_refused(plain: Path) -> None:
     values = [str(n) for n in range(6_000)]
-    product = {"kind": "product", "attributes": ["sex"], "intervals": [[[0, 5]]]}
+    product = {"kind": "product", "attributes": ["sex"], "intervals": [[[0, 5]]], "of": {}}  # which means nothing here
 
     def change(spec: dict[str, Any]) -> None:
         spec["schema"]["column"][0]["values"] = values
@@ -858,6 +899,27 @@ def test_queries_that_would_take_for_ever_are_refused(plain: Path) -> None:
     report = verify(plain)
     assert "description" in failed(report)
     assert "too many intervals" in report["description"].reason
+
+
+@pytest.mark.parametrize(
+    ("queries", "times", "reason"),
+    [
+        ({"kind": "halfspaces", "attributes": ["sex"], "weights": [[9000]], "intervals": [[0, 5]] * 5_000}, 1, "many"),
+        ({"kind": "predicates", "formulas": [{"attributes": ["sex"], "table": ""}] * 900}, 12, "too many conditions"),
+        ({"kind": "predicates", "formulas": [{"attributes": ["sex"], "table": ""}]}, 1, "a bit for each combination"),
+    ],
+)
+def test_halfspaces_and_conditions_that_would_take_for_ever_are_refused(
+    queries: dict[str, Any], times: int, reason: str, plain: Path
+) -> None:
+    def change(spec: dict[str, Any]) -> None:
+        spec["schema"]["column"][0]["values"] = [str(n) for n in range(100_000)]
+        spec["workload"]["queries"] = [queries] * times
+
+    edit(plain, change)
+    report = verify(plain)
+    assert "description" in failed(report)
+    assert reason in report["description"].reason
 
 
 def test_no_method_is_run_on_facts_that_make_no_sense(plain: Path) -> None:

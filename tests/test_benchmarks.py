@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks import __main__ as benchmarks
-from benchmarks import edges, many_values
+from benchmarks import edges, many_values, scale
 from measuring import data
 from measuring.data import pack, public_of, table_of, workload_of
 from measuring.machine import commit, machine, seconds, versions
@@ -121,3 +121,17 @@ def test_oracle_bins_have_common_numbers_alone() -> None:
     assert found[:2] == [0, 1]
     assert len(found) == 6
     assert np.histogram(values, found)[0][1:].max() <= 30
+
+
+def test_ways_to_count_agree_and_the_plan_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POINTILLIST_SCALE_ROWS", "3e3,1000")
+    assert scale.sizes_wanted() == [1000, 3000]
+    made = list(scale.batches(3000))
+    assert sum(len(batch[0]) for batch in made) == 3000
+    expected = scale.by_kernel(made)
+    for count in (scale.by_prefixes, scale.by_bincount):
+        assert all(np.array_equal(a, b) for a, b in zip(count(made), expected, strict=True))
+    text, cost = scale.growing([1000])
+    assert "| 1,000 |" in text
+    assert cost > 0
+    assert "| vectors that are shuffled | 2,853 on 3 levels |" in scale.planned(cost)  # 2,500, then 313, then 40

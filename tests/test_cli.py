@@ -17,8 +17,9 @@ from tests.command import Run, tree
 import pointillist
 from pointillist.algorithms import METHODS
 from pointillist.data import datasets
-from pointillist.data.schema import Schema
+from pointillist.data.schema import Categorical, Schema
 from pointillist.privacy.ledger import Entry
+from pointillist.queries.texts import FORMS
 from pointillist.release import Release
 
 SCHEMA = """\
@@ -277,7 +278,7 @@ STRANGER = "must only hold values of the schema, got {}; correct the table, list
 BEYOND = "must lie between 0 and 120, got '121'; correct the table, widen the bounds, or set clip = true."
 FILE = ("--schema", "people.schema.toml", "--epsilon", "1")
 SYNTH = ("synth", "people.csv", "--epsilon", "1")
-FORM = "must have the form marginals:K[:COUNT[:SEED]] with whole numbers"
+FORM = f"must have the form {', '.join(FORMS.values())}, or several of them joined by +"
 DELTA = "delta must be above 0 and below 1, got {}; give for example 1e-9, a number well below 1/n."
 READABLE = "data must be a readable table ({}), got {!r}; check the file."
 REVIEWED = (
@@ -317,6 +318,22 @@ BAD: list[tuple[tuple[str, ...], str]] = [
         ("synth", "half.csv", *FILE),
         "column 'age' must hold whole numbers because integer = true, got 1.5; set integer = false in the schema.",
     ),
+    (
+        ("synth", "people.csv", *FILE, "--on-bad-value", "drop"),
+        "on_bad_value must be one of error, missing, got 'drop'; known are error, missing.",
+    ),
+    (
+        ("synth", "people.csv", *FILE, "--memory", "much"),
+        "memory must be a number of bytes with a unit (kB, MB, GB, TB), got 'much'; give for example 4GB.",
+    ),
+    (
+        ("synth", "people.csv", *FILE, "--memory", "1kB"),
+        "memory must be at least 64000000, got 1000; give for example 4GB.",
+    ),
+    (
+        ("synth", "no/*.parquet", *FILE),
+        "data must hold files with a table, such as .csv or .parquet, got 'no/*.parquet'; check the path.",
+    ),
     (("synth", "one-row.csv", *FILE), "table must have at least 2 rows, got 1; give the whole table."),
     (("synth", "head.csv", *FILE), "table must have rows, got 0 rows; check the file."),
     (("synth", "twice.csv", *FILE), "column names must be different, got ['sex']; rename the repeated columns."),
@@ -337,7 +354,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     *(
         (
             ("synth", folder, *FILE),
-            f"data must be a file, not a folder, got {folder!r}; give the path of one file.",
+            f"data must hold files with a table, such as .csv or .parquet, got {folder!r}; check the path.",
         )
         for folder in ("photos", "folder.csv")
     ),
@@ -566,3 +583,23 @@ def test_another_schema_than_the_release(run: Run, home: Path) -> None:
         "give the table that the release was made from, and leave --schema out.\n",
     )
     assert run("evaluate", "people.csv", "release", "--schema", "people.schema.toml").code == 0
+
+
+def test_a_pattern_and_values_outside_of_the_schema(run: Run, home: Path) -> None:
+    (home / "parts" / "year=2024").mkdir(parents=True)
+    rows = "".join(f"{'abc?'[n % 4]},{n % 2}\n" for n in range(400))
+    for part in "12":
+        (home / "parts" / "year=2024" / f"{part}.csv").write_text(f"x,y\n{rows}")
+    columns = (Categorical("x", ("a", "b", "c"), missing=True), Categorical("y", (0, 1)))
+    Schema(columns, ignore=("year",)).save(home / "parts.schema.toml")
+    options = ("--epsilon", "1", "--workload", "marginals:1", "--set", "t_max=3", "--set", "rows=9", "--memory", "1GB")
+    refused = run("synth", "parts/*/*.csv", *options)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "column 'x' must only hold values of the schema, got '?'" in refused.err
+    done = run("synth", "parts/*/*.csv", *options, "--on-bad-value", "missing")
+    assert done.code == 0
+    assert "the table was read once" in done.err
+    assert Release.load(home / "release").description.total == 800
+    assert run("verify", "release", "--replay").code == 0
+    inside = run("synth", "parts", *options, "--out", "parts/release")
+    assert "out must not lie in the folder of the table" in inside.err

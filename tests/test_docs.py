@@ -28,7 +28,7 @@ from pointillist.privacy.scores import MaxError
 from pointillist.queries.candidates import Whole
 from pointillist.queries.workload import KINDS
 from pointillist.strategies import Rounds, SelectEvenly
-from pointillist.updates import losses, shrinkage
+from pointillist.updates import coarser, losses, shrinkage
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -317,6 +317,8 @@ def test_the_constants_of_the_default_are_those_of_the_pages() -> None:
     assert (defaults.fits, shrinkage.MOST_USEFUL, shrinkage.MOST_UP) == (3, 3, 3)
     assert "mixture of three fits" in page
     assert "up to three times" in page
+    assert coarser.WEIGHT == 1.0
+    assert "A block counts like a cell" in " ".join(page.split())
     assert f"weight of {shrinkage.KAPPA}" in " ".join(public.split())
 
 

@@ -491,10 +491,44 @@ def test_verdicts_follow_from_the_results(tiny: Results, claim: Claim, word: str
     assert claims.judge(TINY, claim, tiny.read()) == (word, told)
 
 
-def test_clear_differences_are_counted(tiny: Results) -> None:
-    found = spread(tiny, {('{"rounds":1}', 0.1): (0.20, 0.21), ('{"rounds":1}', 1.0): (0.10, 0.11)})["MWEM"]
-    assert claims._clear(found[1.0], found[0.1], "max")
-    assert not claims._clear(found[0.1], found[1.0], "max")
+def test_clear_differences_are_paired_over_seeds() -> None:
+    """Seeds differ by far more than the two curves do, but always alike."""
+    low, high = {0: 0.10, 1: 0.20, 2: 0.40}, {0: 0.111, 1: 0.222, 2: 0.443}
+    assert claims.is_clear(low, high)
+    assert not claims.is_clear(high, low)
+    assert not claims.is_clear(low, {0: 0.111, 1: 0.190, 2: 0.443})
+    assert not claims.is_clear({0: 0.1}, {0: 0.2}), "never with a single seed"
+
+
+def test_a_setting_is_judged_on_other_seeds_than_it_was_chosen_on(tiny: Results) -> None:
+    one, two = '{"rounds":1}', '{"rounds":2}'
+    spread(tiny, {(one, 1.0): (0.1, 0.9, 0.3), (two, 1.0): (0.5, 0.2, 0.4)})
+    runs = curves.runs_of(replace_seeds(TINY), TINY.panels[0])["MWEM"]
+    # Seed 0: the mean of the others is 0.6 and 0.3, so the second; seed 1: 0.2 and 0.45, so the first, and so on.
+    assert curves.held_out(runs, tiny.read(), "max") == {1.0: {0: 0.5, 1: 0.9, 2: 0.4}}
+
+
+def replace_seeds(experiment: Experiment) -> Experiment:
+    return replace(experiment, sweeps=tuple(replace(sweep, seeds=(0, 1, 2)) for sweep in experiment.sweeps))
+
+
+def test_every_finished_setting_of_the_grid_counts_and_edges_are_marked(tiny: Results) -> None:
+    """Also the third setting of the grid, which is not in the part that is asked for."""
+    found = spread(tiny, {(f'{{"rounds":{n}}}', 1.0): (0.5 - n / 10, 0.5 - n / 10) for n in (1, 2, 3)})
+    assert found["MWEM"][1.0].setting == '{"rounds":3}'
+    assert found["MWEM"][1.0].edge
+    assert "0.2000 ± 0.0000 (2) †" in report.results_tables(TINY, tiny.read())
+    tiny.append([row_of(replace(RUN, parameters='{"rounds":2}', epsilon=0.1, seed=seed), 0.1) for seed in (0, 1)])
+    tiny.append([row_of(replace(RUN, parameters=f'{{"rounds":{n}}}', epsilon=0.1, seed=s), 0.2)
+                 for n in (1, 3) for s in (0, 1)])  # fmt: skip
+    assert not curves.curves_of(TINY, TINY.panels[0], tiny.read())["MWEM"][0.1].edge
+
+
+def test_the_page_says_how_much_of_the_grids_was_run(tiny: Results) -> None:
+    spread(tiny, {('{"rounds":1}', 1.0): (0.20, 0.22), ('{"rounds":3}', 1.0): (0.20,)})
+    told = report.coverage({"tiny": (TINY, tiny.read())})
+    assert "| `mwem` | 12 | 3 | 25% |" in told
+    assert "| all | 12 | 3 | 25% |" in told
 
 
 def test_figures_are_drawn_from_any_results(tiny: Results, tmp_path: Path) -> None:
@@ -515,11 +549,14 @@ def test_figures_are_drawn_from_any_results(tiny: Results, tmp_path: Path) -> No
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_committed_and_up_to_date(name: str, tmp_path: Path) -> None:
     """Drawn again it is the same file; with another matplotlib than the one that drew it, it has the same words."""
-    figures.draw(name, tmp_path / "figure.svg")
-    committed, drawn = (
-        path.read_text(encoding="utf-8")
-        for path in (ROOT / "experiments" / name / "figure.svg", tmp_path / "figure.svg")
-    )
+    for file in figures.files_of(grid.load(name)):
+        figures.draw(name, tmp_path / file)
+        require_same(
+            *(path.read_text(encoding="utf-8") for path in (ROOT / "experiments" / name / file, tmp_path / file))
+        )
+
+
+def require_same(committed: str, drawn: str) -> None:
     if f"v{matplotlib.__version__}," not in committed:
         committed, drawn = (" ".join(sorted(re.findall(r">([^<>]*[a-z][^<>]*)</text>", x))) for x in (committed, drawn))
     assert committed == drawn, "run make figures"

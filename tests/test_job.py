@@ -278,9 +278,9 @@ def test_tables_that_are_refused(charges: list[Entry]) -> None:
 
 
 def test_a_workload_as_text_or_as_it_is() -> None:
-    workload = workload_of("marginals:2:2:1", SCHEMA.domain, 7)
+    workload = workload_of("marginals:2:2:1", SCHEMA, 7)
     assert len(workload.queries) == 1  # only one has at most 7 cells
-    assert workload_of(workload, SCHEMA.domain, 1) is workload
+    assert workload_of(workload, SCHEMA, 1) is workload
 
 
 # --- rows from anywhere

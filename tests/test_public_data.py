@@ -472,6 +472,19 @@ def test_a_public_file_that_cannot_be_read_is_blamed(
     assert charges == []
 
 
+@pytest.mark.parametrize("data", ["parts", "parts/*.csv"])
+def test_a_file_of_the_private_folder_is_no_public_one(data: str, run: Run, home: Path, charges: list[Entry]) -> None:
+    Path("parts").mkdir()
+    Path("people.csv").rename("parts/1.csv")
+    people(20).to_csv("parts/2.csv", index=False)
+    before = tree(home)
+    result = run("synth", data, "--schema", "people.schema.toml", *SYNTH[2:], "--public", "parts/2.csv")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == f"error: {SAME.format('parts/2.csv')}\n"
+    assert tree(home) == before
+    assert charges == []
+
+
 @pytest.mark.parametrize("way", ["absolute", "link", "hard link", "folder", "of the data"])
 def test_the_private_file_through_another_path_is_no_public_one(
     way: str, run: Run, home: Path, charges: list[Entry]

@@ -20,6 +20,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "rap": {"rows": 20, "t_max": 30, "rounds": 2, "picks": 1},
     "rap_softmax": {"rows": 20, "t_max": 30, "rounds": 2, "picks": 1},
     "auto": {"rows": 20, "t_max": 30},
+    "gsd": {"rounds": 2, "picks": 1, "records": 20, "generations": 30},
     "gem": {"rounds": 2, "batch": 20, "inputs": 8, "hidden": "16", "t_max": 30},
     "gem_pub": {"rounds": 2, "batch": 20, "inputs": 8, "hidden": "16", "t_max": 30, "pretrain_steps": 40},
 }

@@ -18,6 +18,7 @@ from pointillist.data.domain import Domain
 from pointillist.data.schema import Categorical, Numeric, Schema
 from pointillist.data.table import Table
 from pointillist.errors import InputError
+from pointillist.families.components import Components
 from pointillist.families.generator import Generator
 from pointillist.families.histogram import Histogram
 from pointillist.families.markov import Field, Markov
@@ -40,6 +41,7 @@ MADE: dict[str, tuple[Any, Any]] = {
     "softmax": (Relaxed(SoftmaxRows(DOMAIN, 11, spread=0.3)), None),
     "clipped": (Relaxed(ClippedRows(DOMAIN, 5)), None),
     "generator": (Relaxed(Generator(DOMAIN, 7, 4, (8, 6))), None),
+    "components": (Components(DOMAIN, 902), {(0, 1): np.ones((3, 300)), (2,): np.zeros(2)}),
     "markov": (Markov(DOMAIN, 5000), Field(DOMAIN, {(0, 1): np.ones((3, 300)), (2,): np.zeros(2)})),
 }
 

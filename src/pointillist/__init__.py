@@ -15,10 +15,14 @@ from pointillist.evaluation.judgement import Evaluation
 from pointillist.evaluation.report import evaluate
 from pointillist.job import Job, prepare
 from pointillist.queries.candidates import Grouping
+from pointillist.queries.files import load_workload
+from pointillist.queries.halfspaces import Halfspaces
 from pointillist.queries.intervals import Intervals
 from pointillist.queries.kway import all_kway, random_kway
 from pointillist.queries.marginal import Marginal
+from pointillist.queries.predicates import Predicates
 from pointillist.queries.product import Product
+from pointillist.queries.texts import parse_workload
 from pointillist.queries.workload import Workload
 from pointillist.release import Release
 from pointillist.runs import resume, synthesize
@@ -35,6 +39,7 @@ __all__ = [
     "Evaluation",
     "Grid",
     "Grouping",
+    "Halfspaces",
     "Identifier",
     "InputError",
     "Intervals",
@@ -43,6 +48,7 @@ __all__ = [
     "Method",
     "Numeric",
     "PointillistError",
+    "Predicates",
     "Product",
     "Relation",
     "Release",
@@ -58,6 +64,8 @@ __all__ = [
     "draft_schema",
     "evaluate",
     "load",
+    "load_workload",
+    "parse_workload",
     "prepare",
     "private_schema",
     "random_kway",

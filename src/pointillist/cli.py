@@ -34,27 +34,32 @@ from pointillist.cli_tables import (
     Separator,
     dialect_from,
     dialect_text,
+    folder_of,
     is_dataset,
     load_public,
     read_table,
     schema_beside,
+    tell_dialect,
 )
+from pointillist.cli_workload import workload
 from pointillist.data import datasets
+from pointillist.data.databases import DATABASES, is_database, query_of
 from pointillist.data.dialects import Dialect
 from pointillist.data.neighbours import Unit
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Schema
 from pointillist.data.sources import LaterSource
+from pointillist.data.streams import Files, is_pattern
 from pointillist.data.table import Table
-from pointillist.data.units import bounded_table
 from pointillist.errors import InputError, PointillistError, Shown, printable
 from pointillist.evaluation import report
 from pointillist.evaluation.accuracy import Errors
 from pointillist.evaluation.values import unmerged
 from pointillist.families.relaxed import silence_compiler
-from pointillist.job import prepare, workload_of
+from pointillist.job import Reading, prepare, source_of, workload_of
 from pointillist.leaving import REFUSED, in_order
 from pointillist.memory import peak_memory
+from pointillist.queries.files import is_file
 from pointillist.queries.workload import show_bytes
 from pointillist.release import Release, check_target
 from pointillist.release.journal import undamaged
@@ -70,15 +75,21 @@ app = typer.Typer(
 )
 app.add_typer(account_app, name="account")
 app.add_typer(schema_app, name="schema")
-for command in (keygen, sign, verify, audit, sample):
+for command in (keygen, sign, verify, audit, sample, workload):
     app.command()(command)
 screen = Console(highlight=False, soft_wrap=True)
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
 logger = logging.getLogger("pointillist")
 
 Data = Annotated[str, typer.Argument(help="A file with a table, or the name of a dataset.", autocompletion=data_names)]
+Rows = Annotated[
+    str, typer.Argument(help="A table: a file, folder or pattern, or a named dataset.", autocompletion=data_names)
+]
 SchemaFile = Annotated[Path | None, typer.Option("--schema", help="Schema in TOML; default DATA's .schema.toml.")]
-WorkloadText = Annotated[str | None, typer.Option("--workload", help="marginals:K[:COUNT[:SEED]]")]
+WorkloadText = Annotated[
+    str | None,
+    typer.Option("--workload", help="Text such as marginals:3 or prefixes:2 + halfspaces:50, or a TOML file."),
+]
 PublicFile = Annotated[
     str | None, typer.Option("--public", help="A public table: a file or a dataset; columns may be missing.")
 ]
@@ -150,7 +161,7 @@ def _shown() -> Iterator[None]:
 
 @app.command()
 def synth(
-    data: Data,
+    data: Rows,
     epsilon: Annotated[float, typer.Option("--epsilon", help="Privacy loss epsilon, above 0.")],
     schema: SchemaFile = None,
     delta: Annotated[float | None, typer.Option("--delta", help="Default 1/n^2 under replace.")] = None,
@@ -179,6 +190,15 @@ def synth(
     encoding: Encoding = None,
     decimal: Decimal = None,
     header: Header = None,
+    sql: Annotated[
+        str | None, typer.Option("--sql", help="With a DuckDB file: the name of a table, or a SELECT.")
+    ] = None,
+    on_bad_value: Annotated[
+        str, typer.Option("--on-bad-value", help="error, or missing: values outside of the schema become missing.")
+    ] = "error",
+    memory: Annotated[
+        str | None, typer.Option("--memory", help="Memory for rows and counts, for example 4GB; default half.")
+    ] = None,
     insecure_noise_seed: Annotated[
         int | None, typer.Option("--insecure-noise-seed", help="NOT PRIVATE: seeded noise, for experiments.")
     ] = None,
@@ -187,18 +207,20 @@ def synth(
     """Make a differentially private synthetic table."""
     started = time.monotonic()
     dialect = Dialect(separator, encoding, decimal, header)
-    inputs = _inputs(data, schema, public)
+    inputs = _inputs(data, schema, public, workload)
     check_target(out, force, inputs)
+    rule, hint = "must not lie in the folder of the table, which would then hold other rows", "choose another folder"
+    folder = None if is_dataset(data) else folder_of(data)
+    check(folder is None or not out.resolve().is_relative_to(folder.resolve()), "out", str(out), rule, hint)
     chosen = settings_of(settings or [], rounds)
     if method is not None:
         get_method(method).configure(chosen)
         get_method(method).require_public(public is not None)
-    same = public is not None and (public == data or (Path(data).is_file() and _same_file(data, public)))
+    table, columns = _rows_of(data, schema, dialect, sql)
+    files = [file.path for file in table.files] if isinstance(table, Files) else [Path(data)]
+    same = public is not None and (public == data or any(_same_file(file, Path(public)) for file in files))
     hint = "give a table that is public already, or leave it out"
     check(not same, "public", public, "must be another table than the private one", hint)
-    plain = unit is not None and not is_dataset(data)  # the column of the unit is in the file, not in the codes
-    table: Any = read_table(data, dialect) if plain else _load(data, schema, dialect)
-    columns = _schema_of(data, schema) if plain else None
     job = prepare(
         table,
         schema=columns,
@@ -215,11 +237,18 @@ def synth(
         seed=seed,
         settings=chosen,
         insecure_noise_seed=insecure_noise_seed,
+        on_bad_value=on_bad_value,
+        memory=memory,
     )
+    tell_dialect(table)
     named = {"data": data, "schema": schema, "public": public}
     origin = {name: _absolute(str(value)) for name, value in named.items() if value is not None}
     if (text := dialect_text(dialect)) is not None:
         origin["dialect"] = text
+    if memory is not None:
+        origin["memory"] = memory
+    if sql is not None:
+        origin["sql"] = sql
     with _shown():
         release = run_into(job, out, force=force, inputs=inputs, origin=origin, account=account, announce=_note)
     if as_json:
@@ -243,7 +272,9 @@ def resume_run(
         file = schema or (Path(origin["schema"]) if "schema" in origin else None)
         dialect = dialect_from(origin.get("dialect"))
         unit = Unit(**spec["unit"]) if "unit" in spec else None
-        load = None if data is None else lambda: _load(data, file, dialect, unit, spec["insecure_noise_seed"])
+        sql = origin.get("sql")
+        reading = Reading(spec.get("on_bad_value", "error"), origin.get("memory"), spec["insecure_noise_seed"])
+        load = None if data is None else lambda: source_of(*_rows_of(data, file, dialect, sql), unit, reading)
         source = LaterSource(Schema.from_dict(spec["schema"]), spec["n"], load, unit)
     with _shown():
         release = resume(out, source, public=load_public(public), announce=_note)
@@ -271,7 +302,7 @@ def evaluate(
     check(Path(synth).exists(), "synth", synth, "must be an existing release folder or table", "check the path")
     release = Release.load(synth) if Path(synth).is_dir() else None
     if is_dataset(real):
-        plain: Any = _load(real, schema)
+        plain: Any = _rows_of(real, schema)[0]
         columns = plain.schema
     else:
         plain = read_table(real, dialect)
@@ -287,7 +318,7 @@ def evaluate(
         public_table = PublicTable.encode(load_public(public), columns)
         table = Table.encode(plain.to_arrow() if isinstance(plain, Table) else plain, columns)
         queries = workload if workload is not None else WORKLOAD if release is None else release.workload
-        floor = report.compare_public(table, public_table, workload_of(queries, table.domain, len(table)))
+        floor = report.compare_public(table, public_table, workload_of(queries, table.schema, len(table)))
     if as_json:
         print(json.dumps(result.to_dict() | ({} if floor is None else {"public": floor.to_dict()})))
     else:
@@ -341,22 +372,19 @@ def version() -> None:
     print(__version__)
 
 
-def _load(
-    data: str,
-    schema: Path | None,
-    dialect: Dialect | None = None,
-    unit: Unit | None = None,
-    insecure_seed: int | None = None,
-) -> Table:
-    """A named dataset, or a file with its schema; with a unit, bounded per unit."""
-    if is_dataset(data):
-        rule = "must not be a named dataset where the run has a unit, since it has no column of units"
-        check(unit is None, "data", data, rule, "give the file that the run was started with")
-        rule = "must not be given with a named dataset, which brings its own"
-        check(schema is None, "schema", str(schema), rule, "leave --schema out")
-        return datasets.load(data)
-    cells, columns = read_table(data, dialect), _schema_of(data, schema)
-    return Table.encode(cells, columns) if unit is None else bounded_table(cells, columns, unit, insecure_seed)
+def _rows_of(
+    data: str, schema: Path | None, dialect: Dialect | None = None, sql: str | None = None
+) -> tuple[Any, Schema | None]:
+    """The files of a table or a query with their schema, or a named dataset, which brings its own."""
+    if is_database(data):
+        return query_of(data, sql), _schema_of(data, schema)
+    rule, hint = "must be given with a DuckDB database file only", f"leave --sql out, or give a file ({DATABASES[0]})"
+    check(sql is None, "sql", sql, rule, hint)
+    if not is_dataset(data):
+        return Files.find(data, dialect), _schema_of(data, schema)
+    rule = "must not be given with a named dataset, which brings its own"
+    check(schema is None, "schema", str(schema), rule, "leave --schema out")
+    return datasets.load(data), None
 
 
 def _schema_of(data: str, schema: Path | None) -> Schema:
@@ -370,19 +398,22 @@ def _schema_of(data: str, schema: Path | None) -> Schema:
     return loaded
 
 
-def _inputs(data: str, schema: Path | None, public: str | None) -> list[Path]:
+def _inputs(data: str, schema: Path | None, public: str | None, workload: str | None) -> list[Path]:
     """The files that a run reads."""
-    beside = [] if is_dataset(data) else [Path(data), schema or schema_beside(data)]
+    beside = [] if is_dataset(data) else [folder_of(data) or Path(data), schema or schema_beside(data)]
+    beside += [Path(workload)] if workload is not None and is_file(workload) else []
     return beside if public is None or is_dataset(public) else [*beside, Path(public)]
 
 
 def _absolute(name: str) -> str:
-    """A path as it can be found from another folder; the name of a dataset as it is."""
+    """A path or a pattern as it can be found from another folder; the name of a dataset as it is."""
+    if is_pattern(name):
+        return str(Path(name).absolute())
     return str(Path(name).resolve()) if Path(name).exists() else name
 
 
-def _same_file(first: str, second: str) -> bool:
-    return Path(second).is_file() and Path(first).samefile(second)
+def _same_file(first: Path, second: Path) -> bool:
+    return first.is_file() and second.is_file() and first.samefile(second)
 
 
 def _show_release(release: Release, folder: Path) -> None:
@@ -391,6 +422,8 @@ def _show_release(release: Release, folder: Path) -> None:
     screen.print(f"method {about.method.name}, {release.workload.describe()}, grouped by {about.method.grouping}")
     if about.rules is not None:
         screen.print(f"rules: {about.rules.describe()}", markup=False)
+    if about.matched is not None:
+        screen.print(f"rows: {about.matched.describe()}")
     wrote = f"wrote {folder}: {len(release.table):,} synthetic rows, model, transcript, ledger"
     screen.print(printable(wrote), markup=False)
 

@@ -36,7 +36,9 @@ def audit(
     delta: Annotated[float | None, typer.Option("--delta", help="Default 1/rows^2.")] = None,
     relation: Annotated[str | None, typer.Option("--relation", help="replace or add-remove; default replace.")] = None,
     max_rows: Annotated[int | None, typer.Option("--max-rows", help="Of a unit of privacy; default: rows.")] = None,
-    workload: Annotated[str, typer.Option("--workload", help="marginals:K[:COUNT[:SEED]]")] = "marginals:3",
+    workload: Annotated[
+        str, typer.Option("--workload", help="Text such as marginals:3, or a TOML file.")
+    ] = "marginals:3",
     group: Annotated[str | None, typer.Option("--group", help="query or marginal.")] = None,
     rounds: Annotated[int | None, typer.Option("--rounds", help="Number of rounds T.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE of the method, repeatable.")] = None,

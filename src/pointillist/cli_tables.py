@@ -11,8 +11,10 @@ import typer
 from rich.console import Console
 
 from pointillist.data import datasets
+from pointillist.data.databases import DATABASES
 from pointillist.data.dialects import COMPRESSED, PLAIN, Dialect
 from pointillist.data.files import path_of
+from pointillist.data.streams import Files, fixed_folder, is_pattern
 from pointillist.data.table import SUFFIXES, dialect_of, read_file
 
 if TYPE_CHECKING:
@@ -26,10 +28,12 @@ __all__ = [
     "Separator",
     "dialect_from",
     "dialect_text",
+    "folder_of",
     "is_dataset",
     "load_public",
     "read_table",
     "schema_beside",
+    "tell_dialect",
 ]
 
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -52,17 +56,29 @@ def is_dataset(data: str) -> bool:
 
 
 def schema_beside(data: str) -> Path:
-    """Return the schema file that belongs to a table.
+    """Return the schema file that belongs to a table: that of a folder or a pattern is beside the folder.
 
     Args:
-        data: The file of the table.
+        data: The file of the table, a folder or a pattern.
     """
+    data = str(folder_of(data) or data)
     name = Path(data).name
-    for ending in sorted(SUFFIXES, key=len, reverse=True):
+    for ending in sorted((*SUFFIXES, *DATABASES), key=len, reverse=True):
         if name.endswith(ending):
             name = name.removesuffix(ending)
             break
     return Path(data).with_name(f"{name}.schema.toml")
+
+
+def folder_of(data: str) -> Path | None:
+    """Return the folder of a table of several files; None for a single file.
+
+    Args:
+        data: A file, a folder or a pattern.
+    """
+    if is_pattern(data):
+        return fixed_folder(Path(data))
+    return Path(data) if Path(data).is_dir() else None
 
 
 def read_table(data: str, dialect: Dialect | None = None, name: str = "data") -> pa.Table:
@@ -75,11 +91,24 @@ def read_table(data: str, dialect: Dialect | None = None, name: str = "data") ->
     """
     found = dialect_of(data, dialect, name)
     table = read_file(data, name, dialect=found)
-    if found is not None and found != PLAIN:
-        path = path_of(name, data)
-        packed = [COMPRESSED[path.suffix]] if path.suffix in COMPRESSED else []
-        notes.print(printable(f"read {path.name}: {', '.join([found.describe(), *packed])}"), markup=False)
+    _tell_dialect(path_of(name, data), found)
     return table
+
+
+def tell_dialect(table: Any) -> None:
+    """Say in which dialect files were read, as :func:`read_table` does.
+
+    Args:
+        table: The files; nothing is said of other tables.
+    """
+    if isinstance(table, Files):
+        _tell_dialect(table.files[0].path, table.dialect)
+
+
+def _tell_dialect(path: Path, dialect: Dialect | None) -> None:
+    if dialect is not None and dialect != PLAIN:
+        packed = [COMPRESSED[path.suffix]] if path.suffix in COMPRESSED else []
+        notes.print(printable(f"read {path.name}: {', '.join([dialect.describe(), *packed])}"), markup=False)
 
 
 def load_public(public: str | None) -> Any:

@@ -14,15 +14,19 @@ from pointillist.data.domain import Domain
 from pointillist.data.messages import fragment
 from pointillist.data.neighbours import Relation, Unit
 from pointillist.data.paid import Paid
+from pointillist.data.parquet import memory_here
 from pointillist.data.public import PublicTable
+from pointillist.data.scanning import scanned
 from pointillist.data.schema import Schema
 from pointillist.data.sources import Source, TableSource
-from pointillist.data.table import Table
+from pointillist.data.spark import SparkSource, is_spark
+from pointillist.data.streams import stream_of
+from pointillist.data.table import ON_BAD_VALUE, Table
 from pointillist.data.units import bounded_table
 from pointillist.errors import PointillistError, RunStopped, Shown, brief, in_short, is_near
 from pointillist.families.relaxed import silence_compiler
 from pointillist.framework import Algorithm, Log, Round, run
-from pointillist.memory import estimate
+from pointillist.memory import bytes_of, estimate
 from pointillist.privacy.account import ledger_for, require_effect
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.composition import together_with
@@ -30,19 +34,22 @@ from pointillist.privacy.curator import MOST_ROWS, Curator, Door, planned
 from pointillist.privacy.facts import Facts, Phase
 from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.privacy.ledger import Ledger
+from pointillist.queries.base import is_direct
 from pointillist.queries.candidates import Grouping
-from pointillist.queries.kway import parse_workload, sized
+from pointillist.queries.files import is_file, load_workload
+from pointillist.queries.kway import sized
 from pointillist.queries.marginal import Marginal
+from pointillist.queries.texts import parse_workload
 from pointillist.queries.workload import Workload, show_bytes
 from pointillist.refining import Refining
 from pointillist.release import (
     Description,
-    Drawn,
     MethodUsed,
     Privacy,
     PublicUsed,
     Refined,
     Release,
+    Rows,
     WithSchema,
     drawn_rows,
     read,
@@ -54,11 +61,14 @@ from pointillist.showing import watched
 
 __all__ = [
     "Job",
+    "Reading",
     "SpendingProgress",
     "default_method",
     "delta_or_default",
+    "planned_workload",
     "prepare",
     "relation_of",
+    "source_of",
     "unit_of",
     "workload_of",
 ]
@@ -92,12 +102,15 @@ def prepare(
     settings: Mapping[str, Any] | None = None,
     insecure_noise_seed: int | None = None,
     zcdp: bool = False,
+    on_bad_value: str = "error",
+    memory: int | str | None = None,
 ) -> Job:
     """Check everything and plan a run, without spending anything.
 
     Args:
-        table: the private table: a :class:`~pointillist.Table`, a pandas, polars or Arrow table together with
-            ``schema``, or any :class:`~pointillist.data.sources.Source` of batches of rows.
+        table: the private table: a :class:`~pointillist.Table`, any :class:`~pointillist.data.sources.Source` of
+            batches of rows, or, together with ``schema``, a pandas, polars or Arrow table or what is read in pieces
+            (:func:`~pointillist.data.streams.stream_of`): a path, a pattern, an Arrow dataset or stream, a LazyFrame.
         epsilon: the privacy loss, above 0.
         delta: the probability that the loss is larger; by default 1/n^2 under ``replace``. It must be given under
             ``add-remove``.
@@ -111,19 +124,25 @@ def prepare(
         max_rows: the rows of each unit that are used, at most; they are chosen at random.
         method: the name of a method, or a :class:`~pointillist.Method` of your own; by default see
             :func:`default_method`.
-        workload: the queries to keep: a :class:`~pointillist.Workload` or a text such as ``"marginals:3"``.
+        workload: the queries to keep: a :class:`~pointillist.Workload`, a text such as ``"marginals:3"``, or the name
+            of a TOML file.
         group: ``"query"`` or ``"marginal"``: what is selected and measured together.
         rows: the number of synthetic rows; by default n, or its noisy count.
         seed: drives post-processing (initial weights, sampling of rows), never privacy noise.
         settings: hyper-parameters of the method, by name.
         insecure_noise_seed: replaces the noise by seeded noise: for experiments only, the release is NOT PRIVATE.
         zcdp: account in zCDP even where the tighter account for Gaussian noise would hold.
+        on_bad_value: what is done with values that the schema does not allow: ``"error"`` refuses the table,
+            ``"missing"`` takes them as missing, in columns with ``missing = true``.
+        memory: the bytes, as a number or as a text such as ``"4GB"``, that the rows and counts of a table in pieces may
+            take; by default half of the memory of this machine.
     """
     silence_compiler()
     if insecure_noise_seed is not None:
         name = "insecure_noise_seed"
         insecure_noise_seed = between(name, whole(name, insecure_noise_seed), 0, 2**63 - 1, "use 0")
-    source = _source(table, schema, unit_of(unit, max_rows), insecure_noise_seed)
+    reading = Reading(on_bad_value, memory, insecure_noise_seed)
+    source = source_of(table, schema, unit_of(unit, max_rows), reading)
     source.schema.require_reviewed("of the table")
     rule, hint = "must be another table", "give a table that is public already, or leave it out"
     check(public is None or public is not table, "public", Shown("the private table"), rule, hint)
@@ -138,19 +157,21 @@ def prepare(
     if rows is not None:
         rows = between("rows", whole("rows", rows), 1, MOST_ROWS, "give for example 1000")
     zcdp, settings = flag("zcdp", zcdp), _named(settings)
-    refining = Refining(source.schema) if any(column.fine for column in source.schema.columns) else None
+    refining = _refining_of(source.schema)
     planned_for = source.schema if refining is None else refining.planned
     chosen = _method(method, planned_for.domain, group, settings, public)
     chosen.require_public(public is not None)
     grouping, configured = chosen.grouping(group), chosen.configure(settings)
     most_cells = RANDOM_DRAW_CELLS if rows_known is None else rows_known
-    queries = sized(_asked(workload, source.schema.domain, refining, most_cells))
-    task = Task(queries, grouping, _public_table(public, planned_for))
+    queries = planned_workload(workload, source.schema, most_cells)
+    _require_countable(source, queries)
+    task = Task(queries, grouping, _public_table(public, planned_for), planned_for.lines)
     algorithm = chosen.algorithm(task, configured)
     outline = algorithm.strategy.outline if refining is None else refining.before(algorithm.strategy.outline)
     ledger = Ledger(budget) if zcdp else ledger_for(budget, rows_known, outline)
     noise = None if insecure_noise_seed is None else InsecureSeededNoise(insecure_noise_seed)
-    options = {"rows": rows, "seed": seed, "insecure_noise_seed": insecure_noise_seed, "zcdp": zcdp}
+    options: dict[str, Any] = {"rows": rows, "seed": seed, "insecure_noise_seed": insecure_noise_seed, "zcdp": zcdp}
+    options |= {"on_bad_value": on_bad_value} if on_bad_value != "error" else {}
     job = Job(
         chosen,
         configured,
@@ -169,10 +190,17 @@ def prepare(
     return job
 
 
+def _require_countable(source: Source, workload: Workload) -> None:
+    """Refuse queries that are counted row by row, where rows are counted in partitions that they do not leave."""
+    wide = sum(map(is_direct, workload.queries)) if hasattr(source, "counts") else 0
+    rule, hint = "must be over few columns each for rows of Spark", "use narrower queries, or give the rows as files"
+    check(wide == 0, "workload", Shown(f"{wide:,} wide groups"), rule, hint)
+
+
 def _check_coarsest(job: Job, refining: Refining, public: Any) -> None:
     """Refuse what would not fit if the noisy counts left one group of each fine column: they are only known later."""
     queries = Workload.from_dict(job.task.workload.to_dict(), refining.coarsest.domain)
-    task = Task(queries, job.task.grouping, _public_table(public, refining.coarsest))
+    task = Task(queries, job.task.grouping, _public_table(public, refining.coarsest), refining.coarsest.lines)
     replace(job, task=task, algorithm=job.method.algorithm(task, job.settings), _started=[]).check_plan()
 
 
@@ -254,7 +282,9 @@ class Job:
         family, queries = self.algorithm.family, self.task.workload
         known = self.curator.public_rows
         needed = getattr(family, "working_set", family.footprint)(queries.queries)
-        return estimate(needed, queries.size, len(self.schema.columns), known, self.rows or known)
+        columns, pieces = len(self.schema.columns), self.curator.memory
+        held = None if pieces is None else pieces.held
+        return estimate(needed, queries.size, columns, known, self.rows or known, held)
 
     def check_plan(self) -> None:
         """Refuse more rounds than there are candidates or than the budget can serve, before anything is spent."""
@@ -268,7 +298,7 @@ class Job:
                 hint = "use fewer rounds or picks, or group by query"
                 check(picked <= phase.candidates, "rounds", rounds, rule, hint)
             if phase.noise is not None:
-                most = phase.noise[1]
+                most = phase.noise[1] / phase.unit
                 rule = f"must leave each measurement a noise below {rows:,} rows (it would be {most:,.0f})"
                 if rounds > 1:
                     check(most <= rows, "rounds", rounds, rule, "use fewer rounds or a larger epsilon")
@@ -312,7 +342,9 @@ class Job:
         queries, public = self.task.workload, self.task.public
         memory = f"peak memory about {show_bytes(self.peak_memory)}"
         if self.curator.public_rows is None:
-            memory += ", and what a table of its size takes"
+            pieces = self.curator.memory
+            most = "what a table of its size takes" if pieces is None else f"up to {show_bytes(pieces.most)} for rows"
+            memory += f", and {most}"
         lines = [f"{self.method.name}: {queries.describe()}; {memory}"]
         if public is not None:
             covered, members = len(public.covered(queries.scopes)), len(queries.queries)
@@ -360,7 +392,7 @@ class Job:
             schema = refining.merged(measured, facts)
             curator = self.curator.in_groups(schema)
             queries = Workload.from_dict(self.task.workload.to_dict(), schema.domain)
-            task = Task(queries, self.task.grouping, _public_table(self.stage.public, schema))
+            task = Task(queries, self.task.grouping, _public_table(self.stage.public, schema), schema.lines)
             algorithm = self.method.algorithm(task, self.settings)
         except PointillistError as error:
             raise self.stopped(str(error), log) from error
@@ -395,6 +427,8 @@ class Job:
             )
         except RunStopped as stop:
             raise self.stopped(stop.reason, stop.log) from stop
+        if (pieces := self.curator.memory) is not None and pieces.readings:
+            announce(f"the table was read {'once' if pieces.readings == 1 else f'{pieces.readings} times'}")
         _announce_findings(log, announce)
         return params, log
 
@@ -408,11 +442,18 @@ class Job:
         report_phase("drawing")
         default = log.total if self.curator.public_rows is not None else min(log.total, MOST_DEFAULT_ROWS)
         try:
-            rows, drawn = drawn_rows(self.algorithm.family, params, self.schema, self.rows or default, self.seed)
+            drawn = drawn_rows(
+                self.algorithm.family,
+                params,
+                self.schema,
+                self.rows or default,
+                self.seed,
+                wanted=self.task.workload.queries,
+            )
         except (Exception, KeyboardInterrupt) as error:  # whatever it is, what was spent must be told
             raise self.stopped(f"drawing rows was stopped by {in_short(error)}", log) from error
-        about = self._description(log, len(rows), drawn)
-        return Release(rows, self.algorithm.family, params, log, about, self.refined_from)
+        about = self._description(log, drawn)
+        return Release(drawn.table, self.algorithm.family, params, log, about, self.refined_from)
 
     def stopped(self, reason: str, log: Log | None) -> RunStopped:
         """The error of a run that stopped after budget was spent."""
@@ -420,7 +461,7 @@ class Job:
         before = None if self.refined_from is None else self.refined_from.log
         return RunStopped(reason, log, self.curator.ledger, noise, names, before)
 
-    def _description(self, log: Log, rows: int, drawn: Drawn | None) -> Description:
+    def _description(self, log: Log, drawn: Rows) -> Description:
         """What the release says about itself."""
         public = self.task.public
         return Description(
@@ -438,12 +479,13 @@ class Job:
             total=log.total,
             total_sigma=log.facts.total_sigma,
             rho=log.facts.rho,
-            rows=rows,
+            rows=len(drawn.table),
             seed=self.seed,
             schema=self.schema.to_dict(),
             versions=versions(),
             given=None if self.refined_from is None else self.refined_from.schema.to_dict(),
-            rules=drawn,
+            rules=drawn.rules,
+            matched=drawn.matched,
         )
 
     def _privacy(self, log: Log) -> Privacy:
@@ -508,30 +550,46 @@ def default_method(
     return first if suits and not meant else other
 
 
-def workload_of(workload: str | Workload, domain: Domain, max_cells: int) -> Workload:
-    """The workload, as given or from its text; a random draw takes marginals of at most ``max_cells`` cells."""
+def workload_of(workload: str | Workload, schema: Schema, max_cells: int | None = None) -> Workload:
+    """The workload, as given, from its text or from its file.
+
+    Args:
+        workload: a workload, a text such as ``marginals:3``, or the name of a TOML file.
+        schema: the columns.
+        max_cells: a random draw takes marginals of at most this number of cells.
+    """
     if isinstance(workload, str):
-        return parse_workload(workload, domain, max_cells)
+        return (load_workload if is_file(workload) else parse_workload)(workload, schema, max_cells)
     rule, hint = "must be a text or a Workload", "write for example marginals:3, or use Workload.of"
     check(isinstance(workload, Workload), "workload", brief(workload), rule, hint)
     rule = "must be over the table's columns"
-    check(workload.domain == domain, "workload", Shown("another domain"), rule, "build it from table.domain")
+    check(workload.domain == schema.domain, "workload", Shown("another domain"), rule, "build it from table.domain")
     return workload
 
 
-def _asked(workload: str | Workload, given: Domain, refining: Refining | None, most_cells: int) -> Workload:
-    """The workload over the domain that a run is planned for; one that is given as such is over the given domain."""
+def _refining_of(schema: Schema) -> Refining | None:
+    """The stage before a run; None if no column is fine."""
+    return Refining(schema) if any(column.fine for column in schema.columns) else None
+
+
+def planned_workload(workload: str | Workload, given: Schema, max_cells: int | None = None) -> Workload:
+    """The workload over the domain that a run is planned for: fine columns with the largest number of groups.
+
+    Args:
+        workload: a workload over the given columns, a text such as ``marginals:3``, or the name of a TOML file.
+        given: the columns.
+        max_cells: a random draw takes marginals of at most this number of cells.
+    """
+    refining = _refining_of(given)
     if refining is None:
-        return workload_of(workload, given, most_cells)
-    planned_for = refining.planned.domain
-    if isinstance(workload, str):
-        return workload_of(workload, planned_for, most_cells)
-    asked = workload_of(workload, given, most_cells)
+        return sized(workload_of(workload, given, max_cells))
+    as_text = isinstance(workload, str)
+    asked = workload_of(workload, refining.planned if as_text else given, max_cells)
     fixed = {i for queries in asked.queries if not isinstance(queries, Marginal) for i in queries.scope}
-    names = Shown(f"other queries of {[given.names[i] for i in sorted(fixed & set(refining.fine))][:3]}")
+    names = Shown(f"other queries of {[given.domain.names[i] for i in sorted(fixed & set(refining.fine))][:3]}")
     rule, hint = "must be of marginals where columns have no fixed bins", "give these columns edges and merge = false"
     check(not fixed & set(refining.fine), "workload", names, rule, hint)
-    return Workload.from_dict(asked.to_dict(), planned_for)
+    return sized(asked if as_text else Workload.from_dict(asked.to_dict(), refining.planned.domain))
 
 
 def unit_of(name: str | None, max_rows: int | None) -> Unit | None:
@@ -558,8 +616,41 @@ def relation_of(relation: str | Relation | None, unit: Unit | None) -> Relation:
     return Relation(one_of("relation", relation, [r.value for r in Relation]))
 
 
-def _source(table: Any, schema: Schema | None, unit: Unit | None, insecure_seed: int | None) -> Source:
-    """The private rows, whatever holds them; with a unit at most its number of rows for each."""
+@dataclass(frozen=True)
+class Reading:
+    """How a private table is read.
+
+    Args:
+        on_bad_value: what is done with values that the schema does not allow, as in ``Table.encode``.
+        memory: the bytes that the rows and counts of a table in pieces may take; None for half of this machine's.
+        insecure_seed: replaces the randomness of the choice among the rows of a unit: for experiments only.
+    """
+
+    on_bad_value: str = "error"
+    memory: int | str | None = None
+    insecure_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        one_of("on_bad_value", self.on_bad_value, ON_BAD_VALUE)
+        if self.memory is not None:
+            object.__setattr__(self, "memory", bytes_of("memory", self.memory))
+
+    @property
+    def most_bytes(self) -> int:
+        """The bytes that rows and counts may take."""
+        return memory_here() // 2 if self.memory is None else int(self.memory)
+
+
+def source_of(table: Any, schema: Schema | None, unit: Unit | None = None, reading: Reading | None = None) -> Source:
+    """The private rows, whatever holds them; with a unit at most its number of rows for each.
+
+    Args:
+        table: the table, as :func:`prepare` takes it.
+        schema: the columns of a plain table.
+        unit: what is protected as a whole; None for rows.
+        reading: how the table is read.
+    """
+    reading = Reading() if reading is None else reading
     if isinstance(table, Table) or hasattr(table, "batches"):  # isinstance would ask for the number of rows
         source: Source = TableSource(table) if isinstance(table, Table) else table
         rule = "must be given with a table that has its column (an encoded one or another source has none)"
@@ -569,9 +660,16 @@ def _source(table: Any, schema: Schema | None, unit: Unit | None, insecure_seed:
     hint = "pass schema=Schema.load(...)"
     given = present("schema", schema, "must be given with a plain table", hint)
     check(isinstance(given, Schema), "schema", brief(given), "must be a Schema", hint)
+    if is_spark(table):
+        rule, hint = "must not be given with a Spark DataFrame", "keep one row of each unit with Spark, or give files"
+        check(unit is None, "unit", Shown(unit and fragment(unit.name)), rule, hint)
+        return SparkSource(table, given, reading.most_bytes, reading.on_bad_value)
+    stream = stream_of(table)
+    if stream is not None:
+        return scanned(stream, given, reading.most_bytes, reading.on_bad_value, unit, reading.insecure_seed)
     if unit is None:
-        return TableSource(Table.encode(table, given))
-    return TableSource(bounded_table(table, given, unit, insecure_seed), unit)
+        return TableSource(Table.encode(table, given, reading.on_bad_value))
+    return TableSource(bounded_table(table, given, unit, reading.insecure_seed, reading.on_bad_value), unit)
 
 
 def _named(settings: Any) -> Mapping[str, Any]:

@@ -7,9 +7,13 @@ runs; a slow test compares the estimate with what fresh processes take.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-__all__ = ["compiled", "estimate", "peak_memory"]
+from pointillist.checks import at_least, whole
+from pointillist.errors import InputError, brief
+
+__all__ = ["bytes_of", "compiled", "estimate", "peak_memory"]
 
 MB = 1_000_000
 LIBRARIES = 260 * MB
@@ -22,8 +26,31 @@ PER_CELL = 25
 """Bytes for each cell of a table that is read and encoded."""
 PER_ANSWER = 64
 """Bytes for each query of a workload: its counts, its measurements, the answers of the model, and what is fitted."""
-PER_ROW, PER_VALUE = 100, 24
-"""Bytes for each synthetic row, and for each value in it, while it is drawn and written."""
+PER_ROW, PER_VALUE = 100, 48
+"""Bytes for each synthetic row, and for each value in it, while it is drawn, matched and written."""
+
+
+LEAST = 64 * MB
+"""The least memory that can be allowed for rows and counts."""
+POWERS = {"": 0, "k": 1, "M": 2, "G": 3, "T": 4}
+READING = 150 * MB
+"""Bytes for the pieces of a table that are read and encoded at one time."""
+
+
+def bytes_of(name: str, memory: int | str) -> int:
+    """Return a number of bytes that may be written with a unit, such as "4GB" or "512 MiB".
+
+    Args:
+        name: The name of the parameter in error messages.
+        memory: The number, or a text.
+    """
+    if isinstance(memory, str):
+        found = re.fullmatch(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([kMGT]?)(i?)B?\s*", memory)
+        if found is None:
+            rule = "must be a number of bytes with a unit (kB, MB, GB, TB)"
+            raise InputError(name, brief(memory), rule, "give for example 4GB")
+        memory = int(float(found[1]) * (1024 if found[3] else 1000) ** POWERS[found[2]])
+    return at_least(name, whole(name, memory), LEAST, "4GB")
 
 
 def compiled(batches: int) -> int:
@@ -31,7 +58,9 @@ def compiled(batches: int) -> int:
     return JAX + COMPILER + PER_BATCH * batches
 
 
-def estimate(working_set: int, queries: int, columns: int, table_rows: int | None, rows: int | None) -> int:
+def estimate(
+    working_set: int, queries: int, columns: int, table_rows: int | None, rows: int | None, held: int | None = None
+) -> int:
     """About how many bytes a whole process takes at its peak.
 
     Args:
@@ -40,8 +69,9 @@ def estimate(working_set: int, queries: int, columns: int, table_rows: int | Non
         columns: the number of columns of the table.
         table_rows: the number of rows of the private table; None where that is private, and nothing is added for it.
         rows: the number of synthetic rows; None as well, where it follows from a private number.
+        held: bytes of the rows of a table that is read in pieces; None for one that is given as a whole.
     """
-    table = PER_CELL * columns * (table_rows or 0)
+    table = PER_CELL * columns * (table_rows or 0) if held is None else held + READING
     drawn = (PER_ROW + PER_VALUE * columns) * (rows or 0)
     return LIBRARIES + working_set + PER_ANSWER * queries + table + drawn
 

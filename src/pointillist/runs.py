@@ -295,6 +295,7 @@ def _job_of(spec: Mapping[str, Any], table: Any, public: Any, method: Method | N
         unit=unit["name"] if unit else None,
         max_rows=unit["max_rows"] if unit else None,
         **{name: spec[name] for name in ("epsilon", "delta", "relation", "group", "settings", *OPTIONS)},
+        on_bad_value=spec.get("on_bad_value", "error"),
     )
     again = json.loads(json.dumps(job.to_dict()))
     changed = [name for name, value in again.items() if value != spec[name]]

@@ -210,16 +210,21 @@ class Then:
     def __post_init__(self) -> None:
         share("share", self.share, 0.1)
 
-    def _facts(self, facts: Facts) -> tuple[Facts, Facts]:
+    def facts(self, facts: Facts) -> tuple[Facts, Facts]:
+        """The facts with the rho of the first, and with that of the second.
+
+        Args:
+            facts: those of the whole run.
+        """
         before = facts.rho * self.share
         return replace(facts, rho=before), replace(facts, rho=minus(facts.rho, before))
 
     def outline(self, facts: Facts) -> tuple[Phase, ...]:
-        before, after = self._facts(facts)
+        before, after = self.facts(facts)
         return self.first.outline(before) + self.second.outline(after)
 
     def step(self, t: int, facts: Facts, log: Log, family: Any, params: Any) -> Step | None:
-        before, after = self._facts(facts)
+        before, after = self.facts(facts)
         rounds = sum(phase.rounds for phase in self.first.outline(before))
         if t < rounds:
             step = self.first.step(t, before, log, family, params)

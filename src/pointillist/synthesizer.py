@@ -46,6 +46,8 @@ class Synthesizer:
         settings: hyper-parameters of the method, by name.
         insecure_noise_seed: replaces the noise by seeded noise: for experiments only, the release is NOT PRIVATE.
         zcdp: account in zCDP even where the tighter account for Gaussian noise would hold.
+        on_bad_value: ``"missing"`` takes values that the schema does not allow as missing, in columns that have it.
+        memory: the bytes that the rows and counts of a table in pieces may take, such as ``"4GB"``.
         output: what ``sample`` returns: ``"pandas"``, ``"polars"``, ``"arrow"`` or ``"table"``. By default the kind of
             table that ``fit`` was given, and pandas after ``load``.
 
@@ -73,6 +75,8 @@ class Synthesizer:
         settings: Mapping[str, Any] | None = None,
         insecure_noise_seed: int | None = None,
         zcdp: bool = False,
+        on_bad_value: str = "error",
+        memory: int | str | None = None,
         output: str | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -90,6 +94,8 @@ class Synthesizer:
         self.settings = settings
         self.insecure_noise_seed = insecure_noise_seed
         self.zcdp = zcdp
+        self.on_bad_value = on_bad_value
+        self.memory = memory
         self.output = output
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from pointillist import Job, Table, Workload, prepare, synthesize
-from pointillist.algorithms.auto import MeasureOnce, closure
 from pointillist.algorithms.by_ties import FEWEST, GRAINS, LEAST_SHARE, MeasureByTies, marginals_only
 from pointillist.algorithms.forecast import Forecast
+from pointillist.algorithms.once import MeasureOnce, closure
 from pointillist.auditing.tables import designs
 from pointillist.data.domain import Domain
 from pointillist.data.neighbours import Relation, Unit

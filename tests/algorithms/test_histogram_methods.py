@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.optimize import LinearConstraint, minimize
 
 from pointillist import Categorical, InputError, Intervals, Product, Schema, Table, prepare
 from pointillist.algorithms import METHODS, Task
@@ -322,3 +324,50 @@ def test_pep_takes_overlapping_queries_one_by_one_only(method: str) -> None:
     start = release.family.answers(release.family.init(np.random.default_rng(0)), workload.queries)
     assert np.abs(release.answers() - truth).max() < 0.05
     assert method == "pep_pub" or np.abs(start - truth).max() > 0.2
+
+
+def projected(measured: list[tuple[Queries, float, float]]) -> np.ndarray:
+    """PEP's distribution over eight cells, round by round; queries with their target and tolerance as fractions."""
+    family, total, rounds = Histogram(EIGHT), 1000, []
+    params = family.init(np.random.default_rng(0))
+    for queries, target, gamma in measured:
+        sigma = gamma * total / math.sqrt(2 * math.log(2))
+        rounds.append(Round(measurements=(Measurement(queries, np.array([target * total]), sigma),)))
+        log = Log(Facts(total, 1.0), list(rounds))
+        for _ in range(50):  # a round makes few projections
+            params, *_ = EntropyProjection(family, 1.0, 1000)(np.random.default_rng(0), params, None, log)
+    return params.ravel()
+
+
+EIGHT = Domain(("a", "b", "c"), (2, 2, 2))
+
+
+def entropy(cells: np.ndarray) -> float:
+    return float(-(cells * np.log(cells)).sum())
+
+
+def most_entropy(measured: list[tuple[Queries, float, float]]) -> float:
+    """The largest entropy of eight cells under the constraints, by a general solver."""
+    records = [np.array(column) for column in zip(*np.ndindex(2, 2, 2), strict=True)]
+    held = [queries.holds(records)[:, 0].astype(float) for queries, _, _ in measured]
+    whole = LinearConstraint(np.ones((1, 8)), 1, 1)
+    lows, highs = ([target + sign * gamma for _, target, gamma in measured] for sign in (-1, 1))
+    found = minimize(lambda p: -entropy(p), np.full(8, 1 / 8), constraints=[whole, LinearConstraint(held, lows, highs)],
+                     bounds=[(1e-9, 1)] * 8, method="SLSQP", options={"ftol": 1e-12, "maxiter": 500})  # fmt: skip
+    return -float(found.fun)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.1])
+def test_pep_ends_at_the_largest_entropy_without_a_tolerance_only(gamma: float) -> None:
+    """a = 1 is measured at 0.9 first, then a = b = 1 at 0.85. With a tolerance of 0.1 the second measurement makes the
+    first one unnecessary; its factor stays, so that the entropy is smaller than it could be."""
+    first = Marginal.of(EIGHT, ["a"]).take([1])
+    both = Marginal.of(EIGHT, ["a", "b"]).take([3])
+    measured: list[tuple[Queries, float, float]] = [(first, 0.9, gamma), (both, 0.85, gamma)]
+    cells = projected(measured)
+    for queries, target, tolerance in measured:  # feasible in either case
+        records = [np.array(column) for column in zip(*np.ndindex(2, 2, 2), strict=True)]
+        assert abs(float(cells @ queries.holds(records)[:, 0]) - target) <= tolerance + 1e-6
+    best = most_entropy(measured)
+    assert entropy(cells) <= best + 1e-6
+    assert (best - entropy(cells) < 1e-4) == (gamma == 0)

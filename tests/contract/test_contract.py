@@ -46,10 +46,12 @@ SMALL: dict[str, dict[str, Any]] = {
     "rap": {"rounds": 2, "picks": 2, "rows": 20, "t_max": 20},
     "rap_softmax": {"rounds": 2, "picks": 2, "rows": 20, "t_max": 20},
     "gem": {"rounds": 3, "batch": 20, "inputs": 8, "hidden": "16-16", "t_max": 5},
+    "gsd": {"rounds": 3, "picks": 1, "records": 40, "generations": 20},
     "one-shot": {"rows": 20, "t_max": 30},
     "auto": {"rows": 20, "t_max": 30},
     "aim": {"rounds": 8, "t_max": 40},
     "mst": {"t_max": 40},
+    "hdmm": {"rows": 20, "t_max": 30},
     "pmw_pub": {"rounds": 4},
     "pep_pub": {"rounds": 4, "gate": 0.9},
     "gem_pub": {
@@ -71,10 +73,12 @@ LEARNS: dict[str, dict[str, Any]] = {
     "rap": {"rounds": 3, "picks": 2, "rows": 50, "t_max": 500, "learning_rate": 0.01, "patience": 0},
     "rap_softmax": {"rounds": 3, "picks": 2, "rows": 50, "t_max": 300},
     "gem": {"rounds": 6, "batch": 50, "inputs": 16, "hidden": "64-64", "t_max": 100, "learning_rate": 0.01},
+    "gsd": {"rounds": 6, "picks": 1, "records": 300, "generations": 400},
     "one-shot": {"rows": 50, "t_max": 300},
     "auto": {"rows": 50, "t_max": 100},
     "aim": {},
     "mst": {},
+    "hdmm": {"rows": 50, "t_max": 300},
     "pmw_pub": {},
     "pep_pub": {},
     "gem_pub": {
@@ -312,6 +316,7 @@ def test_replay_gives_the_identical_result_for_products(method: Method, grouping
 
 REFUSED = [
     ("pep", Grouping.MARGINAL), ("pep_pub", Grouping.MARGINAL), ("dualquery", Grouping.QUERY), ("fem", Grouping.QUERY),
+    ("hdmm", Grouping.MARGINAL),
 ]  # fmt: skip
 """The methods that are not for products, in these groupings."""
 
@@ -347,6 +352,11 @@ def test_a_method_that_cannot_measure_overlapping_queries_together_says_so(name:
 def test_a_method_that_cannot_answer_ranges_says_so_before_anything_is_spent(name: str) -> None:
     with pytest.raises(InputError, match="must be cells of marginals for an integer program"):
         make(METHODS[name], Grouping.QUERY, workload=prefixes())
+
+
+def test_a_method_that_splits_marginals_refuses_other_queries_before_anything_is_spent() -> None:
+    with pytest.raises(InputError, match="workload must be of whole marginals for this method"):
+        make(METHODS["hdmm"], Grouping.MARGINAL, workload=prefixes())
 
 
 @pytest.mark.parametrize("relation", list(Relation))

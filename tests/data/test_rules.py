@@ -290,13 +290,13 @@ class Uniform:
 
 def test_rows_are_drawn_again_until_they_are_allowed() -> None:
     schema = schema_of(YOUNG, ORDER, PLACE, MEN)
-    table, drawn = drawn_rows(Uniform(schema), None, schema, 4000, 0)  # type: ignore[arg-type]
+    table, drawn, _ = drawn_rows(Uniform(schema), None, schema, 4000, 0)  # type: ignore[arg-type]
     assert drawn is not None
     assert 0.5 < drawn.rejected < 0.9
     assert drawn.repaired == 0
     assert set(schema.rules.violations(table).values()) == {0}  # type: ignore[attr-defined]
     # given the rules, combinations without a preference stay equally likely
-    same, _ = drawn_rows(Uniform(schema), None, schema, 4000, 0)  # type: ignore[arg-type]
+    same, _, _ = drawn_rows(Uniform(schema), None, schema, 4000, 0)  # type: ignore[arg-type]
     assert all(np.array_equal(a, b) for a, b in zip(table.codes, same.codes, strict=True))
     ages = np.bincount(table.codes[0][table.codes[1] == 0], minlength=4)
     assert ages.min() > 0.7 * ages.max()
@@ -304,7 +304,7 @@ def test_rows_are_drawn_again_until_they_are_allowed() -> None:
 
 def test_rows_that_are_never_allowed_are_changed_as_little_as_possible() -> None:
     schema = schema_of(YOUNG, columns=(AGE, MARITAL, SEX))
-    table, drawn = drawn_rows(Uniform(schema, (0, 1, 1)), None, schema, 50, 0)  # type: ignore[arg-type]
+    table, drawn, _ = drawn_rows(Uniform(schema, (0, 1, 1)), None, schema, 50, 0)  # type: ignore[arg-type]
     assert drawn is not None
     assert (drawn.rejected, drawn.repaired) == (1.0, 1.0)
     changed = (table.codes[0] != 0).astype(int) + (table.codes[1] != 1)
@@ -316,7 +316,7 @@ def test_rows_that_are_never_allowed_are_changed_as_little_as_possible() -> None
 def test_where_one_column_is_not_enough_more_are_changed() -> None:
     three = tuple(Categorical(name, (0, 1)) for name in "abc")
     schema = Schema(three, rules=(Rule(always="a == 1 and b == 1 and c == 1"),))
-    table, drawn = drawn_rows(Uniform(schema, (0, 0, 0)), None, schema, 5, 0)  # type: ignore[arg-type]
+    table, drawn, _ = drawn_rows(Uniform(schema, (0, 0, 0)), None, schema, 5, 0)  # type: ignore[arg-type]
     assert [codes.tolist() for codes in table.codes] == [[1] * 5] * 3
     assert drawn is not None
     assert drawn.repaired == 1
@@ -375,10 +375,13 @@ def test_a_release_says_what_the_rules_did_to_its_rows(most: int, monkeypatch: p
     assert drawn is not None
     assert drawn.rejected > 0.05
     assert (drawn.masked > 0) == (most > 0)
-    before = draw_rows(release.family, release.params, plain, len(release.table), release.description.seed)
+    before, after = (
+        draw_rows(release.family, release.params, one, len(release.table), release.description.seed)
+        for one in (plain, schema)
+    )
     far = {}
     for n, column in enumerate(schema.columns):
-        counts = [np.bincount(one.codes[n], minlength=column.size) for one in (before, release.table)]
+        counts = [np.bincount(one.codes[n], minlength=column.size) for one in (before, after)]
         far[column.name] = float(np.abs(counts[0] - counts[1]).sum()) / 2 / len(before)
     assert drawn.column == max(far, key=lambda name: far[name])
     assert drawn.moved == pytest.approx(far[drawn.column])
@@ -432,7 +435,7 @@ def test_other_kinds_of_columns_obey_by_their_values() -> None:
     )
     columns = (Months("begin"), Months("finish"), Categorical("kind", ("short", "long")))
     schema = Schema(columns, rules=rules)  # type: ignore[arg-type]
-    table, drawn = drawn_rows(Uniform(schema), None, schema, 2000, 0)  # type: ignore[arg-type]
+    table, drawn, _ = drawn_rows(Uniform(schema), None, schema, 2000, 0)  # type: ignore[arg-type]
     assert drawn is not None
     assert drawn.rejected > 0.5
     begin, finish, kind = table.codes

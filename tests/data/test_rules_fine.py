@@ -14,7 +14,7 @@ import pytest
 from pointillist import Categorical, Grid, InputError, Numeric, Release, Rule, Schema, Temporal, evaluate, synthesize
 from pointillist.attestation import verify
 from pointillist.data.columns.merged import Merged
-from pointillist.data.obeying import Group, _spans_of
+from pointillist.data.obeying import Group, spans_of
 from pointillist.data.rules import column_cells
 from pointillist.refining import Refining
 
@@ -47,7 +47,7 @@ TIMES = [
 @pytest.mark.parametrize("column", [*GRIDS, *TIMES], ids=lambda column: column.describe()[:40])
 def test_the_range_of_a_code_is_that_of_its_values(column: Any) -> None:
     for one in (column, merged(column, 4)):
-        spans = _spans_of(one)
+        spans = spans_of(one)
         codes = np.repeat(np.arange(one.size), 3000)
         cells = column_cells(one, one.decode(codes, np.random.default_rng(0)))
         assert spans.kind == cells.kind
@@ -65,7 +65,7 @@ def test_the_range_of_a_code_is_that_of_its_values(column: Any) -> None:
 
 def test_groups_of_texts_are_known_if_they_have_one_value() -> None:
     column = Merged(Categorical("c", ("a", "b", "d")), (0, 1, 1), (1.0, 0.5, 0.5))
-    spans = _spans_of(column)
+    spans = spans_of(column)
     assert spans.free.tolist() == [False, True]
     assert spans.low[0] == "a"
 

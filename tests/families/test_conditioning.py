@@ -10,7 +10,7 @@ import pytest
 
 from pointillist.data.domain import Domain
 from pointillist.errors import InputError
-from pointillist.families.conditioning import Conditional, Joint, Masking, draw_given
+from pointillist.families.conditioning import Conditional, Joint, Mixture, draw_given
 from pointillist.families.generator import Generator
 from pointillist.families.histogram import Histogram
 from pointillist.families.records import RecordList, Records
@@ -151,9 +151,9 @@ def test_masked_products_are_those_of_the_rows_of_the_mixture() -> None:
     model = SoftmaxRows(DOMAIN, 5, 2.0)
     family = Relaxed(model)
     params = family.init(np.random.default_rng(3))
-    assert isinstance(family, Masking)
-    assert not isinstance(Histogram(DOMAIN), Masking)
-    first, codes = family.sample_masked(np.random.default_rng(0), params, ROWS, [Joint((0, 1), MASK)], None)
+    assert isinstance(family, Mixture)
+    assert not isinstance(Histogram(DOMAIN), Mixture)
+    first, codes, _ = family.sample_masked(np.random.default_rng(0), params, ROWS, [Joint((0, 1), MASK)], None)
     assert MASK[codes[0], codes[1]].all()
     assert not MASK[first[0], first[1]].all()
     assert np.array_equal(codes[2], first[2])
@@ -169,7 +169,7 @@ def test_masked_products_keep_a_condition() -> None:
     family = Relaxed(SoftmaxRows(DOMAIN, 5, 2.0))
     params = family.init(np.random.default_rng(3))
     allowed = {1: np.array([0.0, 0.0, 1.0, 1.0])}
-    _, codes = family.sample_masked(np.random.default_rng(0), params, 2000, [Joint((0, 1), MASK)], allowed)
+    _, codes, _ = family.sample_masked(np.random.default_rng(0), params, 2000, [Joint((0, 1), MASK)], allowed)
     assert MASK[codes[0], codes[1]].all()
     assert set(codes[1]) == {2, 3}
 
@@ -180,5 +180,7 @@ def test_rows_of_the_mixture_that_allow_next_to_nothing_are_left(mask: np.ndarra
     import jax.numpy as jnp
 
     logits = jnp.zeros((2, 9)).at[:, 0].set(-50.0)  # a is never 0, and only 0 is allowed
-    first, codes = family.sample_masked(np.random.default_rng(0), {"logits": logits}, 100, [Joint((0, 1), mask)], None)
+    first, codes, _ = family.sample_masked(
+        np.random.default_rng(0), {"logits": logits}, 100, [Joint((0, 1), mask)], None
+    )
     assert all(np.array_equal(a, b) for a, b in zip(first, codes, strict=True))

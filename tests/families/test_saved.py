@@ -11,6 +11,7 @@ import pytest
 
 from pointillist import Product
 from pointillist.data.domain import Domain
+from pointillist.families.components import Components
 from pointillist.families.generator import Generator
 from pointillist.families.histogram import Histogram
 from pointillist.families.markov import Field, Markov
@@ -34,6 +35,7 @@ FACTORS = np.random.default_rng(4).standard_normal((3, 300))
 MADE: dict[str, tuple[Any, Any]] = {
     "histogram": (Histogram(DOMAIN), None),
     "graphical": (Markov(DOMAIN, 5000), Field(DOMAIN, {(0, 1): FACTORS, (1, 2): FACTORS[:2].T.copy()})),
+    "components": (Components(DOMAIN, 900), {(0,): FACTORS[:, 0].copy(), (0, 1): FACTORS}),
     "no ties": (Markov(DOMAIN), None),
     "public records": (SUPPORT, np.random.default_rng(1).dirichlet(np.ones(40))),
     "records": (RecordList(DOMAIN), Records(records(9), np.full(9, 1 / 9))),

@@ -15,7 +15,6 @@ from pointillist.data.domain import Attributes, Domain
 from pointillist.data.neighbours import Relation
 from pointillist.data.schema import Categorical, Schema
 from pointillist.errors import BudgetError, InputError
-from pointillist.privacy import curator as module
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.curator import TOTAL_SHARE, Ask, Curator, planned
 from pointillist.privacy.facts import Facts
@@ -23,6 +22,7 @@ from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.privacy.ledger import Entry, Ledger
 from pointillist.privacy.mechanisms import gaussian_scale
 from pointillist.privacy.scores import MaxError, Pick, SignedError
+from pointillist.queries import counting
 from pointillist.queries.base import Queries
 from pointillist.queries.candidates import Candidates, Grouping
 from pointillist.queries.intervals import Intervals
@@ -106,13 +106,13 @@ class Offset(Silent):
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[list[Attributes]]:
     """The scopes of every pass over a source, as the curator asks for them."""
     found: list[list[Attributes]] = []
-    count = module.count
+    count = counting.count
 
-    def spy(source: Source, scopes: Sequence[Attributes]) -> list[np.ndarray]:
+    def spy(source: Source, scopes: Sequence[Attributes], seen: Any) -> list[np.ndarray]:
         found.append(list(scopes))
-        return count(source, scopes)
+        return count(source, scopes, seen)
 
-    monkeypatch.setattr(module, "count", spy)
+    monkeypatch.setattr(counting, "count", spy)
     return found
 
 

@@ -23,12 +23,19 @@ from pointillist.queries.candidates import Grouping, Single, Whole
 from pointillist.queries.cells import box_of
 from pointillist.queries.counting import exact_counts, weighted_answers
 from pointillist.queries.intervals import Intervals
-from pointillist.queries.kway import all_kway, parse_workload, random_kway
+from pointillist.queries.kway import all_kway, random_kway
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.product import Product
+from pointillist.queries.texts import FORMS, parse_workload
 from pointillist.queries.workload import Workload
 
 DOMAIN = Domain(("a", "b", "c", "d"), (2, 3, 4, 5))
+
+
+def schema_of(domain: Domain) -> Schema:
+    """Columns without an order."""
+    pairs = zip(domain.names, domain.sizes, strict=True)
+    return Schema(tuple(Categorical(name, tuple(map(str, range(size)))) for name, size in pairs))
 
 
 @st.composite
@@ -137,7 +144,7 @@ def test_random_draws_equal_the_authors() -> None:
     picks = np.random.RandomState(7).choice(len(candidates), 20, replace=False)
     drawn = random_kway(domain, 3, 20, seed=7, max_cells=300)
     assert drawn.scopes == tuple(candidates[i] for i in picks)
-    assert drawn == parse_workload("marginals:3:20:7", domain, 300)
+    assert drawn == parse_workload("marginals:3:20:7", schema_of(domain), 300)
     assert random_kway(domain, 3, 20, max_cells=300).scopes != drawn.scopes
     assert random_kway(domain, 3, 1000, max_cells=300).scopes == tuple(candidates)
 
@@ -151,32 +158,34 @@ def test_all_marginals_of_adult(real_data: None) -> None:
 
 
 def test_texts_that_are_understood() -> None:
-    assert parse_workload("marginals:2", DOMAIN) == all_kway(DOMAIN, 2)
-    assert parse_workload("marginals:4", DOMAIN).scopes == ((0, 1, 2, 3),)
-    assert parse_workload("marginals:2:3", DOMAIN) == random_kway(DOMAIN, 2, 3, 0)
-    assert len(Grouping.QUERY.candidates(parse_workload("marginals:1", DOMAIN).queries)) == 14
+    schema = schema_of(DOMAIN)
+    assert parse_workload("marginals:2", schema) == all_kway(DOMAIN, 2)
+    assert parse_workload("marginals:4", schema).scopes == ((0, 1, 2, 3),)
+    assert parse_workload("marginals:2:3", schema) == random_kway(DOMAIN, 2, 3, 0)
+    assert len(Grouping.QUERY.candidates(parse_workload("marginals:1", schema).queries)) == 14
 
 
-FORM = "must have the form marginals:K[:COUNT[:SEED]] with whole numbers"
+FORM = "must have the form marginals:K[@COLUMN][:COUNT[:SEED]] with whole numbers"
+ANY = f"must have the form {', '.join(FORMS.values())}, or several of them joined by +"
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
+        *((text, f"workload {ANY}, got {text!r}; write for example marginals:3.") for text in ("", "marginal:3", "3")),
         *(
             (text, f"workload {FORM}, got {text!r}; write for example marginals:3.")
             for text in (
-                "",
                 "marginals",
                 "marginals:",
                 "marginals:x",
                 "marginals:-1",
                 "marginals:1.5",
-                "marginal:3",
                 "marginals:3:1:0:0",
                 "marginals:3::1",
                 "marginals: 3",
-                "3",
+                "marginals:1,",
+                "marginals:2@",
             )
         ),
         (
@@ -198,7 +207,7 @@ FORM = "must have the form marginals:K[:COUNT[:SEED]] with whole numbers"
 )
 def test_texts_that_are_refused(text: str, sentence: str) -> None:
     with pytest.raises(InputError) as caught:
-        parse_workload(text, DOMAIN, max_cells=10)
+        parse_workload(text, schema_of(DOMAIN), max_cells=10)
     assert str(caught.value) == sentence
 
 

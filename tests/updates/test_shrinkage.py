@@ -25,7 +25,8 @@ from pointillist import (
     synthesize,
 )
 from pointillist.algorithms import Task, get_method
-from pointillist.algorithms.auto import MeasureOnce, closure, useful_error
+from pointillist.algorithms.auto import useful_error
+from pointillist.algorithms.once import MeasureOnce, closure
 from pointillist.data.domain import Domain
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Categorical, Schema

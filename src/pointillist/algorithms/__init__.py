@@ -9,6 +9,8 @@ from pointillist.algorithms import (
     fem,
     gem,
     gem_pub,
+    gsd,
+    hdmm,
     mst,
     mwem,
     one_shot,
@@ -23,7 +25,24 @@ from pointillist.checks import one_of
 
 __all__ = ["METHODS", "Method", "Public", "Task", "get_method"]
 
-FILES = (auto, mwem, pep, rap, rap_softmax, gem, one_shot, pmw_pub, pep_pub, gem_pub, dualquery, fem, aim, mst)
+FILES = (
+    auto,
+    mwem,
+    pep,
+    rap,
+    rap_softmax,
+    gem,
+    gsd,
+    one_shot,
+    pmw_pub,
+    pep_pub,
+    gem_pub,
+    dualquery,
+    fem,
+    aim,
+    mst,
+    hdmm,
+)
 
 METHODS: dict[str, Method] = {file.METHOD.name: file.METHOD for file in FILES}
 """Every method by name, in the order in which it is listed."""

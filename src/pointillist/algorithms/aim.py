@@ -35,8 +35,8 @@ from typing import Any
 
 import numpy as np
 
-from pointillist.algorithms.auto import closure
 from pointillist.algorithms.method import Method, Task
+from pointillist.algorithms.once import closure
 from pointillist.algorithms.settings import MOST_ROUNDS, setting
 from pointillist.checks import at_least, positive, share
 from pointillist.data.domain import Attributes
@@ -160,6 +160,7 @@ class Annealed:
 
 def build(task: Task, settings: Settings) -> Algorithm[Field]:
     """AIM as a choice of parts."""
+    task.require_tables()
     candidates = closure(task.workload).queries
     scopes = [set(scope) for scope in task.workload.scopes]
     weights = tuple(sum(len(other & set(queries.scope)) for other in scopes) for queries in candidates)

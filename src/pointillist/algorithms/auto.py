@@ -10,51 +10,53 @@ wanted one, with shares that make a forecast of the error smallest (:mod:`pointi
 follows from public facts and from the noisy values of the rounds before. Nothing is selected by an exponential
 mechanism, so the budget buys Gaussian noise only, which has a tighter account (:mod:`pointillist.privacy.gaussian`).
 
-*Measured once*, by public facts alone: where a budget is too small for the ties, for queries other than marginals, and
-without ``ties``. Every marginal of the workload is measured with an equal share, unless its noise would hide it: the
-noise of a marginal with c cells has the squared length c sigma^2 (as fractions), that of any distribution is at most 1.
-So a marginal with c sigma^2 > 1.2 is replaced by its sub-marginals with one attribute less, which have fewer cells and
-are shared by many; and so on down. Other queries are treated alike: the answers of any distribution to m queries of
-which a record satisfies at most v have at most the squared length v.
+*Measured once*, by public facts alone: where a budget is too small for the ties, for products, for workloads with
+weights, and without ``ties``. Every marginal of the workload is measured with an equal share, unless its noise would
+hide it: the noise of a marginal with c cells has the squared length c sigma^2 (as fractions), that of any distribution
+is at most 1. So a marginal with c sigma^2 > 1.2 is replaced by its sub-marginals with one attribute less, which have
+fewer cells and are shared by many; and so on down. Other queries are treated alike: the answers of any distribution to
+m queries of which a record satisfies at most v have at most the squared length v. Products are measured in the form
+that has the least noise (:mod:`pointillist.algorithms.measured`). A member with the weight w gets a share that is
+proportional to w^(2/3), which makes the weighted sum of the noises smallest.
+
+*Queries that are no products*, halfspaces and predicates, get half of the budget, once. The other half is for the pairs
+of all attributes that they look at, and for the marginals of the workload, by ties: the answers to halfspaces depend on
+these most of all. Only as many halfspaces are measured as leave each a small noise, every so-many-th of them; if these
+are too few to matter, none is, and the pairs get everything.
 
 *The fit* is :mod:`pointillist.updates.shrinkage`: chi-square with the known noise, and a penalty on what ties
 attributes together, of a strength that follows from the noise and from how it splits. A public table, if there is one,
 joins in as further measurements, as precise as the paid ones show it to be.
 
 *Adaptive rounds*, as AIM has them, exist for comparison and are off: on all tables that were tried, what they find does
-not make up for the budget that they take from the first measurement. They follow a single measurement, without ties.
+not make up for the budget that they take from the first measurement. They follow what is measured once, without ties.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from pointillist.algorithms.by_ties import MeasureByTies, marginals_only
 from pointillist.algorithms.method import Method, Public, Task
+from pointillist.algorithms.once import rounds_of, strategy_for
 from pointillist.algorithms.settings import MOST_ROUNDS, setting
 from pointillist.checks import at_least, check, not_negative
 from pointillist.data.domain import Domain
-from pointillist.data.neighbours import Relation
 from pointillist.families.relaxed import Params, Relaxed
 from pointillist.families.rows import SoftmaxRows
-from pointillist.framework import Algorithm, Last, Log, Measure, Step, Strategy
-from pointillist.privacy.curator import Ask
-from pointillist.privacy.facts import Facts, Phase
-from pointillist.privacy.ledger import split
+from pointillist.framework import Algorithm, Last
+from pointillist.privacy.facts import Facts
 from pointillist.privacy.scores import UsefulError
 from pointillist.queries.base import Queries
 from pointillist.queries.candidates import Grouping, Whole
-from pointillist.queries.kway import sized
 from pointillist.queries.workload import Workload
-from pointillist.strategies import Rounds, SelectEvenly, Then, noise_of
+from pointillist.strategies import Rounds, SelectEvenly, Then
 from pointillist.updates.descent import Recipe
 from pointillist.updates.losses import Adam, SquaredError, TiePenalty
 from pointillist.updates.shrinkage import ShrunkenFit
 
-__all__ = ["METHOD", "MeasureOnce", "Settings", "build", "closure"]
+__all__ = ["METHOD", "Settings", "build"]
 
 FIRST_SHARE, ALPHA = 0.7, 0.25
 """With adaptive rounds: the share of rho of the first measurement, and the split of what the later ones have: a tenth
@@ -88,72 +90,15 @@ class Settings:
             not_negative("strength", self.strength, "give 1, or auto")
 
 
-def closure(workload: Workload) -> Workload:
-    """The queries of the workload, and after them all queries over fewer attributes that they determine."""
-    found = dict.fromkeys(workload.queries)
-    for queries in workload.queries:
-        layer = [queries]
-        while layer := sorted(dict.fromkeys(_smaller(layer)), key=lambda smaller: smaller.scope):
-            found.update(dict.fromkeys(layer))
-    return sized(Workload(workload.domain, tuple(found)))
-
-
-def _smaller(many: Iterable[Queries]) -> list[Queries]:
-    """All queries over one attribute less, the last attribute left out first."""
-    fewer = (queries.without(attribute) for queries in many for attribute in reversed(queries.scope))
-    return [queries for queries in fewer if queries is not None]
-
-
-@dataclass(frozen=True)
-class MeasureOnce:
-    """One round that measures the wanted queries, or smaller ones in their place, with equal shares.
-
-    What is measured follows from public facts. Noise is judged as under replace, where it is larger.
-    """
-
-    measurable: tuple[Queries, ...] = field(repr=False)  # thousands of marginals, which a release lists elsewhere
-    wanted: int
-    most_noise: float
-
-    def outline(self, facts: Facts) -> tuple[Phase, ...]:
-        asked = self.asked(facts)
-        return (Phase(1, len(asked), False, noise_of(asked, facts)),)
-
-    def step(self, t: int, facts: Facts, log: Log, family: Any, params: Any) -> Step | None:
-        return Measure(self.asked(facts)) if t == 0 else None
-
-    def asked(self, facts: Facts) -> tuple[Ask, ...]:
-        """What to measure: the first ``wanted`` of the measurable queries, unless noise would hide them."""
-        chosen = set(self.measurable[: self.wanted])
-        while True:
-            variance = len(chosen) / (facts.rho_per_row * facts.total**2)
-            hidden = [q for q in chosen if _smaller([q]) and _noise_ratio(q) * variance > self.most_noise]
-            if not hidden:
-                break
-            chosen.difference_update(hidden)
-            chosen.update(_smaller(hidden))
-        rho = split(facts.rho, len(chosen))
-        return tuple(Ask(queries, rho) for queries in self.measurable if queries in chosen)
-
-
-def _noise_ratio(queries: Queries) -> float:
-    """The squared length of the noise of some queries over the largest one of their answers, for noise of variance 1
-    on each cell of a marginal."""
-    noise = queries.size * queries.sensitivity(Relation.REPLACE).l2_squared / 2
-    return noise / max(1, queries.sensitivity(Relation.ADD_REMOVE).l2_squared)
-
-
 def build(task: Task, settings: Settings) -> Algorithm[Params]:
     """Auto as a choice of parts."""
     workload, public = task.workload, task.public
     if public is not None:
         public.require_covered(workload.scopes)
-    measurable = closure(workload).queries
-    strategy: Strategy = MeasureOnce(measurable, len(workload.queries), settings.most_noise)
+    strategy, measurable = strategy_for(workload, settings)
     rounds: Callable[[Facts], int] | None = None
-    if settings.ties and not settings.adaptive_rounds and marginals_only(workload.queries):
-        strategy = by_ties = MeasureByTies(task.domain, measurable, len(workload.queries), strategy)
-        rounds = by_ties.rounds
+    if not settings.adaptive_rounds:
+        rounds = rounds_of(strategy)
     if settings.adaptive_rounds:
         rule = useful_error(workload, measurable)
         later = Rounds(settings.adaptive_rounds)
@@ -176,6 +121,7 @@ def build(task: Task, settings: Settings) -> Algorithm[Params]:
             public=public,
             whole=settings.adaptive_rounds > 0,
             rounds=rounds,
+            lines=task.lines,
         ),
         output=Last(),
     )
@@ -207,4 +153,5 @@ METHOD = Method(
     fits=Relaxed.fits,
     memory=Relaxed.memory,
     public=Public.OPTIONAL,
+    weighted=True,
 )

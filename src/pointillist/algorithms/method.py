@@ -13,7 +13,9 @@ from pointillist.data.domain import Domain
 from pointillist.data.public import PublicTable
 from pointillist.errors import InputError, Shown
 from pointillist.framework import Algorithm
+from pointillist.queries.base import is_direct
 from pointillist.queries.candidates import Candidates, Grouping
+from pointillist.queries.marginal import Marginal
 from pointillist.queries.workload import Workload
 
 __all__ = ["Method", "Public", "Task"]
@@ -27,11 +29,14 @@ class Task:
         workload: the queries whose answers are wanted.
         grouping: whether queries are selected and measured one by one, or as whole marginals.
         public: a public table, if there is one.
+        lines: for every attribute the number of its codes, the first ones, that lie on a line; 0 without an order.
+            Empty if nothing is known about orders.
     """
 
     workload: Workload
     grouping: Grouping = Grouping.MARGINAL
     public: PublicTable | None = None
+    lines: tuple[int, ...] = ()
 
     @property
     def domain(self) -> Domain:
@@ -59,6 +64,18 @@ class Task:
         if not self.by_query and not all(queries.partition for queries in self.workload.queries):
             rule = "must be 'query' for this method on queries that overlap"
             raise InputError("group", self.grouping.value, rule, "use group query, or another method")
+
+    def require_marginals(self) -> None:
+        """Refuse queries other than whole marginals, for methods that split these into their parts."""
+        if not all(isinstance(queries, Marginal) for queries in self.workload.queries):
+            rule = "must be of whole marginals for this method"
+            raise InputError("workload", Shown("other queries"), rule, "use mwem, rap_softmax, gem or auto")
+
+    def require_tables(self) -> None:
+        """Refuse queries over so many attributes that no marginal over these can be held, for graphical models."""
+        wide = sum(map(is_direct, self.workload.queries))
+        rule = "must be over few columns each for a graphical model"
+        check(not wide, "workload", Shown(f"{wide:,} wide groups"), rule, "use auto, rap_softmax, gem or mwem")
 
     def require_cells(self) -> None:
         """Refuse queries that are not cells of marginals, for methods that solve integer programs."""
@@ -93,6 +110,7 @@ class Method:
         memory: bytes that the model of a domain takes, or one row of it.
         consistent: whether the model's answers are those of a distribution (RAP's clipped rows are not).
         public: what it does with a public table.
+        weighted: whether it spends more on what has a larger weight in the workload.
     """
 
     name: str
@@ -107,6 +125,7 @@ class Method:
     memory: Callable[[Domain], int]
     consistent: bool = True
     public: Public = Public.UNUSED
+    weighted: bool = False
 
     def grouping(self, word: str | None) -> Grouping:
         """The grouping asked for, or the method's default."""
@@ -122,6 +141,10 @@ class Method:
     def algorithm(self, task: Task, settings: Any = None) -> Algorithm[Any]:
         """The method for a task; refuses a domain that it cannot hold."""
         self.require_public(task.public is not None)
+        if not self.weighted:
+            rule = f"must be left out for {self.name}, which makes no use of them"
+            shown = Shown(f"{len(set(task.workload.weights))} different ones")
+            check(not task.workload.weights, "weights", shown, rule, "leave them out, or use auto")
         if not self.fits(task.domain):
             gigabytes = self.memory(task.domain) / 1e9
             shown = Shown(f"{task.domain.cells:,} cells ({gigabytes:,.1f} GB of weights)")

@@ -126,6 +126,7 @@ class SpanningTree:
 
 def build(task: Task, settings: Settings) -> Algorithm[Field]:
     """MST as a choice of parts."""
+    task.require_tables()
     domain, most_cells = task.domain, int(settings.model_size * CELLS_PER_MEGABYTE)
     one_ways = _marginals(domain, 1, most_cells)
     pairs = _marginals(domain, 2, most_cells)

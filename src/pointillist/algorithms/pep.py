@@ -20,9 +20,11 @@ and for a whole marginal the weight of each cell c by b_c / q_c (iterative propo
     b_c = the point of [a_c - gamma, a_c + gamma] nearest to k q_c,        k such that the b_c sum to 1.
 
 gamma is the share ``slack`` of sigma sqrt(2 ln m), about the largest of the noises of m cells (at least 2): D need not
-follow what is noise. A round makes at most min(T_max, 2 t) projections, from the current distribution on, and stops
-when every past error is at most gamma. A group whose projection leaves nine tenths of its error (where no record that
-satisfies it has weight, as can happen on public records) is skipped for the rest of the round.
+follow what is noise. With gamma = 0 such projections lead to the distribution of largest entropy. With a tolerance they
+end at one that meets the constraints, but not at that of largest entropy: lambda_i stays where it is when a later
+constraint makes it unnecessary. A round makes at most min(T_max, 2 t) projections, from the current distribution on,
+and stops when every past error is at most gamma. A group whose projection leaves nine tenths of its error (where no
+record that satisfies it has weight, as can happen on public records) is skipped for the rest of the round.
 After a step on a single query only the past answers that share records with it are computed again.
 """
 

@@ -19,6 +19,10 @@ from pointillist.data.schema import Schema
 from pointillist.families.saved import load_family
 from pointillist.framework import Family, Log
 from pointillist.privacy.ledger import Entry
+from pointillist.queries.cells import Cells
+from pointillist.queries.enumerating import MOST_ANSWERED, MOST_ENUMERATED
+from pointillist.queries.formulas import columns_of
+from pointillist.queries.halfspaces import Halfspaces
 from pointillist.queries.workload import Workload
 from pointillist.release import FORMAT, Description, format1
 from pointillist.release.folder import MODEL, REFINED, TRANSCRIPT, Refined, refined_of
@@ -30,6 +34,8 @@ __all__ = ["Evidence"]
 MOST_COLUMNS = 10_000
 MOST_PAIRS = 30_000_000
 """The most pairs of a code and an interval, or of two codes, that the queries of a release may need."""
+MOST_LOOKED_AT = 10 * MOST_ANSWERED
+"""The most pairs of a combination of codes and a condition, as well."""
 
 
 class Evidence:
@@ -127,15 +133,36 @@ class Evidence:
 def _require_small(specs: Any, domain: Domain) -> None:
     """Refuse queries whose sensitivity would take too long or too much memory to compute."""
     require(isinstance(specs, list), "the queries are not a list")
-    pairs = 0.0
+    pairs = looked_at = 0.0
     for spec in specs:
-        while isinstance(spec, Mapping) and "of" in spec:
-            spec = spec["of"]
+        while isinstance(spec, Mapping) and spec.get("kind") == Cells.kind:
+            spec = spec.get("of")
         if not isinstance(spec, Mapping):
             raise Failed("the queries are not tables of entries")
-        names, bounds = spec.get("attributes"), spec.get("intervals")
-        if isinstance(names, list) and isinstance(bounds, list):
-            sizes = [domain.sizes[domain.index(name)] for name in names]
-            widths = [len(one) if isinstance(one, list) else math.inf for one in bounds]
-            pairs += sum(size * max(size, width) for size, width in zip(sizes, widths, strict=True))
-            require(pairs <= MOST_PAIRS, "the queries have too many intervals for their sensitivity to be recomputed")
+        pairs += _pairs(spec, domain)
+        looked_at += _looked_at(spec, domain)
+        require(pairs <= MOST_PAIRS, "the queries have too many intervals for their sensitivity to be recomputed")
+        require(looked_at <= MOST_LOOKED_AT, "the queries have too many conditions to be looked at again")
+
+
+def _pairs(spec: Mapping[str, Any], domain: Domain) -> float:
+    """Pairs of a code and an interval, or of two codes, of products; of scores instead of codes, of halfspaces."""
+    bounds = spec.get("intervals")
+    if not isinstance(bounds, list):
+        return 0
+    if spec.get("kind") == Halfspaces.kind:
+        scores = 1 + sum(max(0, *one) for one in spec["weights"] if one is not None)
+        return float(scores * len(bounds) + min(scores, 2 * len(bounds) + 1) ** 2)
+    sizes = [domain.sizes[domain.index(name)] for name in spec["attributes"]]
+    widths = [len(one) if isinstance(one, list) else math.inf for one in bounds]
+    return sum(size * max(size, width) for size, width in zip(sizes, widths, strict=True))
+
+
+def _looked_at(spec: Mapping[str, Any], domain: Domain) -> float:
+    """Pairs of a combination of codes and a condition that the sensitivity of conditions looks at."""
+    formulas = spec.get("formulas")
+    if not isinstance(formulas, list):
+        return 0
+    cells = domain.cells_of(sorted({domain.index(name) for one in formulas for name in columns_of(one)}))
+    pairs = cells * len(formulas)
+    return float(pairs) if cells <= MOST_ENUMERATED and pairs <= MOST_ANSWERED else 0

@@ -136,7 +136,8 @@ def _algorithm(evidence: Evidence, public: Any) -> Algorithm[Any]:
     if used.name not in METHODS:
         raise Failed(f"the method {one_line(used.name)[:60]!r} is not one of this version")
     method = METHODS[used.name]
-    task = Task(evidence.workload, Grouping(used.grouping), _public(evidence, method, public))
+    given = _public(evidence, method, public)
+    task = Task(evidence.workload, Grouping(used.grouping), given, evidence.schema.lines)
     require(task.grouping in method.groupings, "the method does not have the grouping of the release")
     algorithm = method.algorithm(task, method.configure(used.settings))
     family = json.loads(json.dumps(algorithm.family.to_dict()))
@@ -189,7 +190,8 @@ def check_rows(evidence: Evidence) -> str:
     """Draw the rows from the model again, and compare every cell."""
     family, params = evidence.model
     about, schema = evidence.about, evidence.schema
-    drawn = draw_rows(family, params, schema, about.rows, about.seed)
+    wanted = () if about.matched is None else evidence.workload.queries
+    drawn = draw_rows(family, params, schema, about.rows, about.seed, wanted=wanted)
     arrow = read_parquet(evidence)
     found = Table.encode(arrow, schema)
     for column, first, second in zip(schema.columns, drawn.codes, found.codes, strict=True):

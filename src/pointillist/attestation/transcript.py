@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import zip_longest
 
 from pointillist.attestation.findings import require
-from pointillist.attestation.ledger import COUNTED, MEASURED, SELECTED, square_of
+from pointillist.attestation.ledger import COUNTED, MEASURED, SELECTED
 from pointillist.data.neighbours import Relation
 from pointillist.framework import Log
 from pointillist.privacy.ledger import Entry, minus
@@ -55,7 +56,9 @@ def check_transcript(about: Description, log: Log) -> str:
 def check_sensitivities(about: Description, log: Log) -> str:
     """No charge is for less than what one person can change, recomputed from the queries.
 
-    A score can be more sensitive than the queries that were picked by it: the replay checks that.
+    A score can be more sensitive than the queries that were picked by it: the replay checks that. Roots are compared as
+    the ledger writes them. Those of different whole numbers below 2^51 differ; beyond that, as the squares of residuals
+    are, what rounding takes off is far below the share by which every scale is rounded up.
     """
     facts = about.facts
     known: dict[Queries, Sensitivity] = {}
@@ -64,9 +67,9 @@ def check_sensitivities(about: Description, log: Log) -> str:
             known[queries] = of_counts(queries, facts)
         found = known[queries]
         square = max(of_total(facts), found.single**2 if label == SELECTED else found.l2_squared)
-        paid = square_of(entry)
-        reason = f"{label} {n:,} can change by the root of {square:,}, but was charged for that of {float(paid):g}"
-        require(paid >= square, reason)
+        paid = entry.sensitivity
+        reason = f"{label} {n:,} can change by the root of {square:,}, but was charged for that of {paid**2:g}"
+        require(paid >= math.sqrt(square), reason)
     return f"recomputed for {len(known):,} different queries under {facts.relation.value}"
 
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pointillist.data.domain import Attributes
 from pointillist.data.neighbours import Relation
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table
-from pointillist.queries.base import Queries
+from pointillist.queries.base import Queries, answers_of, is_direct, of_records, parts_of
 
 __all__ = ["LEAST_ROWS", "Neighbours", "designs"]
 
@@ -42,12 +43,22 @@ class Neighbours:
     def counts(self, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
         """What is asked of both tables, without noise, from their marginals over the attributes of the queries."""
         if queries not in self._counted:
-            cells = np.ravel_multi_index([self.rows[i] for i in queries.scope], queries.shape)
-            marginals = np.zeros((2, math.prod(queries.shape)), np.int64)
-            for marginal, weights in zip(marginals, self.weights, strict=True):
-                np.add.at(marginal, cells, weights)
-            self._counted[queries] = queries.of_marginal(marginals[0]), queries.of_marginal(marginals[1])
+            first, second = self.weights
+            self._counted[queries] = self._counts(queries, first), self._counts(queries, second)
         return self._counted[queries]
+
+    def _counts(self, queries: Queries, weights: np.ndarray) -> np.ndarray:
+        """What is asked of one of the tables."""
+        if is_direct(queries):
+            return of_records(queries, self.rows, weights.astype(np.float64)).astype(np.int64)
+        parts = {part.scope: part.shape for part in parts_of(queries)}
+        return answers_of(queries, {scope: self._marginal(scope, shape, weights) for scope, shape in parts.items()})
+
+    def _marginal(self, scope: Attributes, shape: tuple[int, ...], weights: np.ndarray) -> np.ndarray:
+        """The flat marginal of one of the tables."""
+        marginal = np.zeros(math.prod(shape), np.int64)
+        np.add.at(marginal, np.ravel_multi_index([self.rows[i] for i in scope], shape), weights)
+        return marginal
 
 
 def designs(schema: Schema, relation: Relation, rows: int, changed: int = 1) -> list[Neighbours]:

@@ -55,7 +55,7 @@ class Attribute:
         strange = np.flatnonzero(place < 0)
         if strange.size:
             value = Shown("an empty cell") if nulls[strange[0]] else int(raw[strange[0]])
-            rule, hint = "must only hold codes of the 2024 code book", "check that the file is from that year"
+            rule, hint = "must only hold codes of the code book", "check the survey and the year of the file"
             raise InputError(column_called(self.column.name), fragment(value), rule, hint)
         return place
 

@@ -401,6 +401,15 @@ class Condition:
         rows = max((len(table[name].missing) for name in self.columns), default=1)
         return Possible(*(np.broadcast_to(one, rows) for one in self.root.possible(table)))
 
+    def parts(self) -> tuple[str, tuple[Condition, ...]]:
+        """What it is made of: ``"and"``, ``"or"`` or ``"not"`` with the conditions inside; ``""`` and nothing for a
+        single comparison."""
+        if isinstance(self.root, _Several):
+            return "or" if self.root.either else "and", tuple(map(Condition, self.root.parts))
+        if isinstance(self.root, _Not):
+            return "not", (Condition(self.root.inner),)
+        return "", ()
+
     def comparisons(self) -> Iterator[tuple[dict[str, int], float]]:
         """The comparisons of sums in it: the coefficient of each column and the constant of left minus right."""
         waiting: list[_Node] = [self.root]

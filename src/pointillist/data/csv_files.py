@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,7 @@ from pointillist.data.dialects import COMPRESSED, PLAIN, Dialect, decimal_points
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["parsing", "read_csv"]
+__all__ = ["csv_pieces", "parsing", "read_csv"]
 
 BLOCK = 1 << 20
 
@@ -33,44 +35,93 @@ def read_csv(path: Path, dialect: Dialect = PLAIN) -> pa.Table:
         path: The file; a name that ends in .gz, .bz2 or .zst is decompressed.
         dialect: How it is written, every setting of it.
     """
+    with _explained(path, dialect):
+        table = _parsed(path, dialect, _texts(path, dialect))
+    _require_end(path, dialect, table)
+    return _as_written(table, dialect)
+
+
+def csv_pieces(path: Path, dialect: Dialect = PLAIN) -> Iterator[pa.Table]:
+    """Read a CSV file piece by piece, as :func:`read_csv` reads it at once. A piece is a block of the file.
+
+    Args:
+        path: The file.
+        dialect: How it is written, every setting of it.
+    """
+    import pyarrow as pa
+
+    last = None
+    with _explained(path, dialect), _stream(path, dialect, _texts(path, dialect)) as reader:
+        for batch in reader:
+            piece = pa.Table.from_batches([batch])
+            last = piece if piece.num_rows else last
+            yield _as_written(piece, dialect)
+    if last is not None:
+        _require_end(path, dialect, last)
+
+
+@contextmanager
+def _explained(path: Path, dialect: Dialect) -> Iterator[None]:
+    """Read a file; errors say which encoding was meant, or which row is wrong."""
     import pyarrow as pa
 
     try:
-        table = _read(path, dialect)
+        yield
     except (UnicodeDecodeError, pa.ArrowInvalid) as error:
         if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error):
             raise pa.ArrowInvalid(f"text not in the encoding {dialect.encoding}") from None
         if "columns, got" in str(error):  # row by row, the same error knows the number of the row
-            _parsed(path, dialect, None)
+            with _stream(path, dialect, None) as reader:
+                for _ in reader:
+                    pass
         raise
-    last = table.column(table.num_columns - 1)[-1].as_py() if table.num_rows else ""
-    if table.num_rows and _ends_inside_quotes(path, last, dialect.encoding or "utf-8"):
+
+
+def _require_end(path: Path, dialect: Dialect, end: pa.Table) -> None:
+    """Refuse a file that ends inside of a cell; ``end`` is the table or its last piece."""
+    import pyarrow as pa
+
+    last = end.column(end.num_columns - 1)[-1].as_py() if end.num_rows else ""
+    if end.num_rows and _ends_inside_quotes(path, last, dialect.encoding or "utf-8"):
         raise pa.ArrowInvalid("quotation mark without an end")
+
+
+def _as_written(table: pa.Table, dialect: Dialect) -> pa.Table:
+    """Return a table with names for its columns and with decimal points."""
     if not dialect.header:
         table = table.rename_columns([f"column{place + 1}" for place in range(table.num_columns)])
     return decimal_points(table) if dialect.decimal == "," else table
 
 
-def _read(path: Path, dialect: Dialect) -> pa.Table:
+def _texts(path: Path, dialect: Dialect) -> Any:
+    """Return that every cell of a file is a text."""
     import pyarrow as pa
     from pyarrow import csv
 
-    with _opened(path) as stream:
-        options = {"parse_options": parsing(dialect.separator or ","), "read_options": _reading(dialect)}
-        with csv.open_csv(stream, **options) as reader:
-            columns = reader.schema.names
-    types = csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), strings_can_be_null=False)
-    return _parsed(path, dialect, types)
+    with _stream(path, dialect, csv.ConvertOptions()) as reader:
+        columns = reader.schema.names
+    return csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), strings_can_be_null=False)
 
 
-def _parsed(path: Path, dialect: Dialect, types: Any) -> pa.Table:
-    """Return the table; without ``types``, parse in one thread, whose errors have the numbers of rows."""
+@contextmanager
+def _stream(path: Path, dialect: Dialect, types: Any) -> Iterator[Any]:
+    """Open a reader of blocks; without ``types``, it works in one thread, whose errors have the numbers of rows."""
     from pyarrow import csv
 
     reading = _reading(dialect)
     reading.use_threads = types is not None
+    with (
+        _opened(path) as stream,
+        csv.open_csv(stream, reading, parsing(dialect.separator or ","), types) as reader,
+    ):
+        yield reader
+
+
+def _parsed(path: Path, dialect: Dialect, types: Any) -> pa.Table:
+    from pyarrow import csv
+
     with _opened(path) as stream:
-        return csv.read_csv(stream, reading, parsing(dialect.separator or ","), types)
+        return csv.read_csv(stream, _reading(dialect), parsing(dialect.separator or ","), types)
 
 
 def _reading(dialect: Dialect) -> Any:

@@ -26,7 +26,7 @@ from pointillist.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Group", "Held", "groups_of"]
+__all__ = ["Group", "Held", "groups_of", "spans_of"]
 
 DRAWN = 32
 """Values that are drawn from every code, for the search."""
@@ -106,7 +106,7 @@ class Group:
 
     @cached_property
     def _spans(self) -> tuple[Spans, ...]:
-        return tuple(_spans_of(column) for column in self.columns)
+        return tuple(spans_of(column) for column in self.columns)
 
     @cached_property
     def _ends(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
@@ -456,7 +456,7 @@ class Held:
             return Spans(cells.kind, values, values, cells.missing, no)
         if isinstance(self.column, Merged):
             return _merged_spans(self.column, np.flatnonzero(np.asarray(self.column.shares) > 0))
-        return _spans_of(self.column)
+        return spans_of(self.column)
 
 
 def _base(column: Column) -> Column:
@@ -495,8 +495,12 @@ def groups_of(columns: Sequence[Column], rules: Sequence[Rule]) -> tuple[Group, 
     return tuple(found)
 
 
-def _spans_of(column: Column) -> Spans:
-    """What is known of the values of each code. Of other kinds of columns nothing is: their values are drawn."""
+def spans_of(column: Column) -> Spans:
+    """What is known of the values of each code. Of other kinds of columns nothing is: their values are drawn.
+
+    Args:
+        column: the column.
+    """
     no = np.zeros(column.size, bool)
     missing = no.copy()
     if isinstance(column, Numeric):
@@ -550,7 +554,7 @@ def _merged_spans(column: Merged, used: np.ndarray) -> Spans:
         column: the column.
         used: these codes, at least one of each group.
     """
-    base, no = _spans_of(column.base), np.zeros(column.size, bool)
+    base, no = spans_of(column.base), np.zeros(column.size, bool)
     if base.kind == ANY:
         return Spans(ANY, no, no, no, ~no)
     order = used[np.argsort(column.lookup[used], kind="stable")]

@@ -8,6 +8,8 @@ are written out.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,12 +20,14 @@ from pointillist.errors import Shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["memory_here", "promised_bytes", "read_parquet"]
+__all__ = ["memory_here", "parquet_pieces", "promised_bytes", "read_parquet"]
 
 WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 5}
 """Bytes of a cell in memory, by its type in the file; for a text those of its position in a list of different ones."""
 NO_PLAIN_TEXT = 2**31 - 1
 """Arrow's usual type for text holds at most this number of bytes in one array."""
+PIECE_ROWS = 1 << 16
+"""The number of rows of a piece of a file."""
 
 
 def memory_here() -> int:
@@ -69,10 +73,7 @@ def read_parquet(path: Path, name: str, most_bytes: int) -> pa.Table:
     from pyarrow import parquet
 
     _check_size(name, path, promised_bytes(path), most_bytes)
-    with parquet.ParquetFile(path) as file:
-        kinds = file.schema_arrow
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    texts = [field.name for field in kinds if any(test(field.type) for test in tests)]
+    kinds, texts = _kinds(path)
     with parquet.ParquetFile(path, read_dictionary=texts) as file:
         table = file.read()
     table.validate(full=True)  # before anything follows a damaged position
@@ -82,6 +83,40 @@ def read_parquet(path: Path, name: str, most_bytes: int) -> pa.Table:
         kind = pa.string() if size <= NO_PLAIN_TEXT else pa.large_string()
         table = table.set_column(n, table.field(n).name, _written_out(table.column(n), kind))
     return table
+
+
+def parquet_pieces(path: Path, name: str, most_bytes: int, unread: Collection[str] = ()) -> Iterator[pa.Table]:
+    """Read a Parquet file piece by piece, with texts as positions in a list; refuse one with pieces of too much memory.
+
+    Args:
+        path: The file.
+        name: The name of the parameter in error messages.
+        most_bytes: The most bytes of memory that a piece may take.
+        unread: Columns that are left out.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    pieces = [_promise_of(replace(chunk, cells=min(chunk.cells, PIECE_ROWS))) for chunk in chunks_of(path)]
+    _check_size(name, path, max(pieces, default=0), most_bytes)
+    kinds, texts = _kinds(path)
+    kept = [field.name for field in kinds if field.name not in unread]
+    with parquet.ParquetFile(path, read_dictionary=texts) as file:
+        for batch in file.iter_batches(PIECE_ROWS, columns=kept):
+            piece = pa.Table.from_batches([batch])
+            piece.validate(full=True)  # before anything follows a damaged position
+            yield piece
+
+
+def _kinds(path: Path) -> tuple[pa.Schema, list[str]]:
+    """Return the columns of a file with their types, and the names of those that hold texts."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        kinds = file.schema_arrow
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return kinds, [field.name for field in kinds if any(test(field.type) for test in tests)]
 
 
 def _check_size(name: str, path: Path, size: int, most_bytes: int) -> None:

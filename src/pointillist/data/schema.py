@@ -53,6 +53,7 @@ from pointillist.data.columns import (
     Extra,
     Grid,
     Identifier,
+    Merged,
     Numeric,
     Temporal,
     code_dtype,
@@ -262,6 +263,13 @@ class Schema:
         """The names of the columns and their numbers of codes."""
         return Domain(tuple(c.name for c in self.columns), tuple(c.size for c in self.columns))
 
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """For every column that a run has merged the number of its groups, the first ones, that lie on a line; 0 for
+        other columns. Such values are numbers or dates, whose distances matter; bins of a schema stand for themselves.
+        """
+        return tuple(_on_line(column) for column in self.columns)
+
     def project(self, names: Sequence[str]) -> Schema:
         """Return the schema of the columns ``names``, in that order. Constants and identifiers are kept if named."""
         extras = {extra.name: extra for _, extra in self.extras}
@@ -345,20 +353,31 @@ def read_spec(path: str | Path) -> Any:
         path: The file.
     """
     path = path_of("schema", path)
-    hint = "draft one with `pointillist schema DATA`"
-    check(os.path.isfile(path), "schema", str(path), "must be an existing file", hint)
-    size, rule = path.stat().st_size, f"must be a file of at most {MOST_BYTES:,} bytes"
-    check(size <= MOST_BYTES, "schema", str(path), rule, "give the schema, not the table")
-    try:
-        spec = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError, RecursionError, MemoryError) as error:
-        rule = f"must be valid TOML ({_problem(error)})"
-        raise InputError("schema", str(path), rule, "correct the file") from None
+    spec = read_toml("schema", path, "draft one with `pointillist schema DATA`")
     if "column" in spec:
         spec["column"] = with_hierarchies(spec["column"], path.parent)
     if "rule" in spec:
         spec["rule"] = with_mappings(spec["rule"], path.parent)
     return spec
+
+
+def read_toml(parameter: str, path: str | Path, hint: str) -> dict[str, Any]:
+    """Return the content of a TOML file.
+
+    Args:
+        parameter: What the file is, for messages.
+        path: The file.
+        hint: What to do if there is no such file.
+    """
+    path = path_of(parameter, path)
+    check(os.path.isfile(path), parameter, str(path), "must be an existing file", hint)
+    size, rule = path.stat().st_size, f"must be a file of at most {MOST_BYTES:,} bytes"
+    check(size <= MOST_BYTES, parameter, str(path), rule, f"give the {parameter}, not the table")
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError, MemoryError) as error:
+        rule = f"must be valid TOML ({_problem(error)})"
+        raise InputError(parameter, str(path), rule, "correct the file") from None
 
 
 def problems_of(spec: Any) -> list[str]:
@@ -495,6 +514,11 @@ def _problem(error: BaseException) -> str:
         words = re.sub(r"['\"].*['\"]", "...", str(error), flags=re.DOTALL)
         return str(fragment(Shown(words)))
     return "a number is too long" if "integer string" in str(error) else reason(error)
+
+
+def _on_line(column: Column) -> int:
+    """The number of groups of an ordered column before missing; 0 for a column that is not merged."""
+    return column.size - len(column.own) if isinstance(column, Merged) and column.ordered else 0
 
 
 def _width(column: Any) -> int:

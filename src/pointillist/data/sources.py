@@ -1,8 +1,8 @@
 """Sources of private rows, and counting over them.
 
 A source delivers batches of integer-coded rows, so that rows can come from a table in memory or from anywhere else.
-:func:`count` counts any number of marginals in one pass over them. Its kernel, :func:`count_batches`, can also add up
-weights (:func:`sum_weights`), for models that are weighted records.
+:func:`count` counts any number of marginals in one pass over them (:mod:`pointillist.data.kernel`). Models that are
+weighted records add up weights instead (:func:`sum_weights`).
 """
 
 from __future__ import annotations
@@ -10,21 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 
 from pointillist.checks import check
 from pointillist.data.columns import Merged
 from pointillist.data.domain import Attributes, Domain
+from pointillist.data.kernel import Columns, count_cells, visit_keys
 from pointillist.data.neighbours import Unit
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table
 from pointillist.errors import InputError, Shown
 
 __all__ = [
+    "Columns",
+    "CountingSource",
     "LaterSource",
+    "MemoryOfRows",
     "MergedSource",
     "OpenSource",
     "Source",
@@ -32,12 +35,14 @@ __all__ = [
     "count",
     "count_batches",
     "distinct_rows",
+    "groups_of",
+    "in_groups",
     "keys_of",
     "sum_weights",
 ]
 
-Columns: TypeAlias = Sequence[np.ndarray]
-"""One array of integer codes per column, all of the same length."""
+Seen: TypeAlias = "Callable[[Columns, np.ndarray | None], None]"
+"""What looks at every batch, and at the weights of its rows if they have any."""
 BATCH_ROWS = 1 << 16  # a batch's keys (512 KiB each) stay in the processor's cache
 
 
@@ -46,6 +51,7 @@ class Source(Protocol):
     """Private rows, as integer codes over a schema.
 
     A source whose rows are bounded per unit has an attribute ``unit``, a :class:`~pointillist.data.neighbours.Unit`.
+    One that is read in pieces has an attribute ``memory``, a :class:`MemoryOfRows`.
     """
 
     @property
@@ -60,6 +66,21 @@ class Source(Protocol):
         """Return all rows, in batches: one array of codes per column of the schema, all of the same length."""
 
 
+@dataclass
+class MemoryOfRows:
+    """What rows take that are read in pieces. All but the first field may depend on the number of rows.
+
+    Attributes:
+        most: the bytes that rows and counts may take.
+        held: the bytes that codes in memory take.
+        readings: how often the table was read.
+    """
+
+    most: int
+    held: int = 0
+    readings: int = 1
+
+
 @runtime_checkable
 class OpenSource(Source, Protocol):
     """Private rows that also have columns whose values nobody could list beforehand."""
@@ -69,6 +90,22 @@ class OpenSource(Source, Protocol):
 
         Args:
             column: The name of the column.
+        """
+
+
+@runtime_checkable
+class CountingSource(Protocol):
+    """Private rows that are counted where they are: only counts leave the place."""
+
+    def counts(
+        self, domain: Domain, scopes: Sequence[Attributes], groups: Sequence[np.ndarray | None]
+    ) -> list[np.ndarray]:
+        """Count the rows in every cell of several marginals, as :func:`count` does.
+
+        Args:
+            domain: The sizes of the columns, in groups.
+            scopes: The attributes of each marginal.
+            groups: The group of each code, by column; None where codes stay as they are.
         """
 
 
@@ -101,37 +138,37 @@ class TableSource:
 
 @dataclass(frozen=True)
 class LaterSource:
-    """A private table that is only loaded when rows are needed.
+    """Private rows that are only looked for when they are needed.
 
     Attributes:
         schema: the columns.
         public_rows: the number of rows, where it is public.
-        load: gives the table; without it the rows cannot be had.
+        load: gives the source of the rows; without it they cannot be had.
         unit: says that the table has at most ``unit.max_rows`` rows of each unit; None if units are rows.
     """
 
     schema: Schema
     public_rows: int | None
-    load: Callable[[], Table] | None = None
+    load: Callable[[], Source] | None = None
     unit: Unit | None = None
 
     @property
     def rows(self) -> int:
-        """The number of rows; where it is private, the table is loaded now."""
+        """The number of rows; where it is private, the rows are looked for now."""
         return self._source.rows if self.public_rows is None else self.public_rows
 
     @cached_property
-    def _source(self) -> TableSource:
+    def _source(self) -> Source:
         if self.load is None:
             rule = "must be given, since measurements are left to make"
             raise InputError("table", None, rule, "give the private table to resume with")
-        table = self.load()
-        same = table.schema.columns == self.schema.columns and self.public_rows in (None, len(table))
+        source = self.load()
+        same = source.schema.columns == self.schema.columns and self.public_rows in (None, source.rows)
         check(same, "table", Shown("another"), "must be the table of the interrupted run", "give the same file")
-        return TableSource(table)
+        return source
 
     def batches(self) -> Iterator[Columns]:
-        """The rows of the table, which is loaded now."""
+        """The rows, which are looked for now."""
         return self._source.batches()
 
 
@@ -157,32 +194,68 @@ class MergedSource:
         """What the rows are bounded by: as those of the source."""
         return getattr(self.source, "unit", None)
 
+    @property
+    def memory(self) -> MemoryOfRows | None:
+        """The memory of rows that are read in pieces: as that of the source."""
+        return getattr(self.source, "memory", None)
+
     def batches(self) -> Iterator[Columns]:
         """The rows, with the groups of merged columns in place of their fine codes."""
-        lookups = [column.lookup if isinstance(column, Merged) else None for column in self.schema.columns]
-        for batch in self.source.batches():
-            pairs = zip(batch, lookups, strict=True)
-            yield [codes if lookup is None else lookup[codes] for codes, lookup in pairs]
+        return in_groups(self.source.batches(), groups_of(self.schema))
 
 
-def count(source: Source, scopes: Sequence[Attributes]) -> list[np.ndarray]:
+def groups_of(schema: Schema) -> list[np.ndarray | None]:
+    """Return the group of each fine code of merged columns; None for other columns.
+
+    Args:
+        schema: The columns.
+    """
+    return [column.lookup if isinstance(column, Merged) else None for column in schema.columns]
+
+
+def in_groups(batches: Iterable[Columns], groups: Sequence[np.ndarray | None]) -> Iterator[Columns]:
+    """Return rows with groups in place of fine codes.
+
+    Args:
+        batches: The rows.
+        groups: The group of each code, by column; None where codes stay as they are.
+    """
+    for batch in batches:
+        yield [codes if group is None else group[codes] for codes, group in zip(batch, groups, strict=True)]
+
+
+def count(source: Source, scopes: Sequence[Attributes], seen: Seen | None = None) -> list[np.ndarray]:
     """Count the rows of a source in every cell of several marginals, in one pass.
 
     Args:
         source: The rows.
         scopes: The attributes of each marginal, as positions in ``source.schema``.
+        seen: Called with every batch, for what is counted row by row.
 
     Returns one flat int64 array per marginal, with its cells in C order.
     """
-    return count_batches(source.batches(), source.schema.domain, scopes)
+    rows = source.source if isinstance(source, MergedSource) else source
+    if hasattr(rows, "counts"):  # isinstance would ask for the number of rows
+        if seen is not None:
+            raise ValueError("rows that are counted where they are cannot be looked at one by one")
+        return cast(CountingSource, rows).counts(source.schema.domain, scopes, groups_of(source.schema))
+    return count_batches(source.batches(), source.schema.domain, scopes, seen=seen)
 
 
 def sum_weights(
-    codes: Columns, weights: np.ndarray, domain: Domain, marginals: Sequence[Attributes]
+    codes: Columns, weights: np.ndarray, domain: Domain, marginals: Sequence[Attributes], seen: Seen | None = None
 ) -> list[np.ndarray]:
-    """Return the sum of the weights of the records in each cell of each marginal."""
+    """Return the sum of the weights of the records in each cell of each marginal.
+
+    Args:
+        codes: One array of codes per column.
+        weights: The weight of each record.
+        domain: The sizes of the columns.
+        marginals: The attributes of each marginal.
+        seen: Called with every batch of records and their weights.
+    """
     batches = ([c[part] for c in codes] for part in _parts(len(weights)))
-    return count_batches(batches, domain, marginals, (weights[part] for part in _parts(len(weights))))
+    return count_batches(batches, domain, marginals, (weights[part] for part in _parts(len(weights))), seen)
 
 
 def keys_of(codes: Columns, domain: Domain, marginal: Attributes) -> np.ndarray:
@@ -210,38 +283,38 @@ def _parts(rows: int) -> list[slice]:
     return [slice(start, start + BATCH_ROWS) for start in range(0, max(rows, 1), BATCH_ROWS)]
 
 
+def _shown(batches: Iterable[Columns], seen: Seen) -> Iterator[Columns]:
+    """The batches, each of which is shown first."""
+    for batch in batches:
+        seen([np.asarray(codes, dtype=np.intp) for codes in batch], None)
+        yield batch
+
+
 def count_batches(
     batches: Iterable[Columns],
     domain: Domain,
     marginals: Sequence[Attributes],
     weights: Iterable[np.ndarray] | None = None,
+    seen: Seen | None = None,
 ) -> list[np.ndarray]:
     """Count the rows of batches of codes in every cell of every marginal, or add up their weights.
-
-    The key of a record in the marginal over (i, j, k) is ``(x_i |X_j| + x_j) |X_k| + x_k``. Marginals with a common
-    prefix (i, j) share its key, so they are visited in sorted order.
 
     Args:
         batches: The rows: one array of codes per column in each batch.
         domain: The sizes of the columns.
         marginals: The attributes of each marginal.
         weights: An array with the weights of the rows for each batch, or None to count rows.
+        seen: Called with every batch and its weights.
     """
+    if weights is None:
+        return count_cells(batches if seen is None else _shown(batches, seen), domain, marginals)
     order = sorted(range(len(marginals)), key=lambda m: marginals[m])
-    kind = np.int64 if weights is None else np.float64
-    counts: list[np.ndarray] = [np.zeros(domain.cells_of(marginal), kind) for marginal in marginals]
-    for batch, weight in zip(batches, repeat(None) if weights is None else weights, strict=False):
+    sums: list[np.ndarray] = [np.zeros(domain.cells_of(marginal)) for marginal in marginals]
+    for batch, weight in zip(batches, weights, strict=True):
         columns = [np.asarray(codes, dtype=np.intp) for codes in batch]
-        prefix_keys: list[tuple[Attributes, np.ndarray]] = []
-        for m in order:
-            marginal = marginals[m]
-            while prefix_keys and prefix_keys[-1][0] != marginal[: len(prefix_keys[-1][0])]:
-                prefix_keys.pop()
-            for width in range(len(prefix_keys) + 1, len(marginal) + 1):
-                attribute = marginal[width - 1]
-                key = columns[attribute]
-                if prefix_keys:
-                    key = prefix_keys[-1][1] * domain.sizes[attribute] + key
-                prefix_keys.append((marginal[:width], key))
-            counts[m] += np.bincount(prefix_keys[-1][1], weight, minlength=len(counts[m]))
-    return counts
+        if seen is not None:
+            seen(columns, weight)
+        keys = visit_keys(columns, domain, (marginals[m] for m in order))
+        for m, (_, key) in zip(order, keys, strict=True):
+            sums[m] += np.bincount(key, weight, minlength=len(sums[m]))
+    return sums

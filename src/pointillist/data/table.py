@@ -5,14 +5,15 @@ from __future__ import annotations
 import html
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pointillist.checks import at_least, check, whole
+from pointillist.checks import at_least, check, one_of, whole
 from pointillist.data.columns import Grid
 from pointillist.data.columns.types import dense, nullable
 from pointillist.data.csv_files import read_csv
@@ -24,13 +25,15 @@ from pointillist.data.messages import column_called, fragment, reason
 from pointillist.data.parquet import memory_here, read_parquet
 from pointillist.data.schema import Identifier, Schema, check_different, code_dtype
 from pointillist.data.statistics_files import STATISTICS_FILES, read_statistics
-from pointillist.data.texts import different, encode, plain
+from pointillist.data.texts import different, encode, encode_or_missing, plain
 from pointillist.errors import InputError, PointillistError, Shown, brief
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "ON_BAD_VALUE",
+    "SUFFIXES",
     "Table",
     "as_arrow",
     "as_pandas",
@@ -38,13 +41,18 @@ __all__ = [
     "dialect_of",
     "problems_in",
     "read_file",
+    "readable",
+    "table_file",
     "to_arrow",
+    "unread_by",
     "write_file",
 ]
 
 SUFFIXES = (*TEXT_FILES, ".parquet", *STATISTICS_FILES)
 MOST_NAME = 1000
 """The longest name of a column of a file, in characters."""
+ON_BAD_VALUE = {"error": encode, "missing": encode_or_missing}
+"""What is done with values that a schema does not allow, by name."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,18 +114,20 @@ class Table:
         return cls.encode(read_file(path, most_bytes=most_bytes), schema)
 
     @classmethod
-    def encode(cls, data: Any, schema: Schema) -> Table:
+    def encode(cls, data: Any, schema: Schema, on_bad_value: str = "error") -> Table:
         """Encode a table. Values that the schema does not allow are refused.
 
         Args:
             data: A pandas, polars or Arrow table, with its columns in any order.
             schema: The columns to encode. The table must not have others, except those in ``schema.ignore``.
                 Constants and identifiers may be absent. Cells of ignored columns and of identifiers are not read.
+            on_bad_value: "missing" takes values that the schema does not allow as missing, in columns with
+                ``missing = true``.
         """
         hint = "load it with Schema.load(...)"
         check(isinstance(schema, Schema), "schema", brief(schema), "must be a Schema", hint)
-        unread = {*schema.ignore, *(extra.name for _, extra in schema.extras if isinstance(extra, Identifier))}
-        arrow = to_arrow(data, unread)
+        encode_cells = ON_BAD_VALUE[one_of("on_bad_value", on_bad_value, ON_BAD_VALUE)]
+        arrow = to_arrow(data, unread_by(schema))
         names = arrow.column_names
         check_absent(names, schema)
         check_unknown(names, schema)
@@ -125,7 +135,7 @@ class Table:
         for _, constant in schema.extras:
             if constant.name in names:
                 constant.check_cells(different(arrow.column(constant.name)))
-        return cls(schema, tuple(encode(column, arrow.column(column.name)) for column in schema.columns))
+        return cls(schema, tuple(encode_cells(column, arrow.column(column.name)) for column in schema.columns))
 
     def to_arrow(self, seed: int = 0) -> pa.Table:
         """Decode to an Arrow table, with the labels and types of the schema.
@@ -174,6 +184,15 @@ class Table:
             seed: The seed with which numbers are drawn from their bins.
         """
         write_file(self.to_arrow(seed), path, self.schema)
+
+
+def unread_by(schema: Schema) -> set[str]:
+    """Return the columns whose cells are not read: those that a schema leaves out, and identifiers.
+
+    Args:
+        schema: The schema.
+    """
+    return {*schema.ignore, *(extra.name for _, extra in schema.extras if isinstance(extra, Identifier))}
 
 
 def _dictionary(column: pa.ChunkedArray) -> list[str]:
@@ -352,26 +371,47 @@ def read_file(
         most_bytes: The most bytes of memory that a Parquet file may take; by default those of this machine.
         dialect: How a CSV file is written; what it leaves out is recognised from the beginning of the file.
     """
-    import pyarrow as pa
-
-    path = _table_file(path, name)
-    shown = str(path)
-    try:
+    path = table_file(path, name)
+    with readable(path, name):
         if path.name.endswith(".parquet"):
             table = read_parquet(path, name, memory_here() if most_bytes is None else most_bytes)
         elif path.name.endswith(STATISTICS_FILES):
             table = read_statistics(path)
         else:
             table = unescape(read_csv(path, recognise(path, dialect)))
-        longest = max(table.column_names, key=len, default="")
+        check_names(table.column_names, name)
+    return table
+
+
+def check_names(names: Sequence[str], name: str) -> None:
+    """Refuse columns of a file with names that no column has.
+
+    Args:
+        names: The names.
+        name: The name of the parameter in error messages.
+    """
+    longest = max(names, key=len, default="")
+    rule = f"must have column names of at most {MOST_NAME} characters"
+    check(len(longest) <= MOST_NAME, name, fragment(longest), rule, "check the header for a stray quotation mark")
+
+
+@contextmanager
+def readable(path: Path, name: str) -> Iterator[None]:
+    """Read a file inside; what goes wrong is told in one sentence without its content.
+
+    Args:
+        path: The file.
+        name: The name of the parameter in error messages.
+    """
+    import pyarrow as pa
+
+    try:
+        yield
     except PointillistError:
         raise
     except (pa.ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError, OverflowError) as error:
         hint = "check the file, or name its encoding" if "not in the encoding" in str(error) else "check the file"
-        raise InputError(name, shown, f"must be a readable table ({reason(error)})", hint) from None
-    rule = f"must have column names of at most {MOST_NAME} characters"
-    check(len(longest) <= MOST_NAME, name, fragment(longest), rule, "check the header for a stray quotation mark")
-    return table
+        raise InputError(name, str(path), f"must be a readable table ({reason(error)})", hint) from None
 
 
 def dialect_of(path: str | Path, given: Dialect | None = None, name: str = "data") -> Dialect | None:
@@ -384,7 +424,7 @@ def dialect_of(path: str | Path, given: Dialect | None = None, name: str = "data
     """
     import pyarrow as pa
 
-    path = _table_file(path, name)
+    path = table_file(path, name)
     if not path.name.endswith(TEXT_FILES):
         return None
     try:
@@ -394,8 +434,13 @@ def dialect_of(path: str | Path, given: Dialect | None = None, name: str = "data
         raise InputError(name, str(path), rule, "check the file") from None
 
 
-def _table_file(path: str | Path, name: str) -> Path:
-    """Return a path; refuse one that is no file with a table."""
+def table_file(path: str | Path, name: str) -> Path:
+    """Return a path; refuse one that is no file with a table.
+
+    Args:
+        path: The path.
+        name: The name of the parameter in error messages.
+    """
     path = path_of(name, path)
     shown = str(path)
     rule = "must be an existing file or the name of a dataset"

@@ -16,7 +16,7 @@ from pointillist.errors import InputError, Shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["declared", "different", "distinct", "encode", "plain"]
+__all__ = ["bad_cells", "declared", "different", "distinct", "encode", "encode_or_missing", "plain"]
 
 MOST_TEXT = 2**30
 """The most bytes of text that are handled in one array; those of Arrow's usual type end at 2 GiB."""
@@ -171,6 +171,64 @@ def encode(column: Column, cells: pa.ChunkedArray) -> np.ndarray:
     except pa.ArrowNotImplementedError:  # how Arrow says that no conversion exists, as from dates to numbers: bad input
         rule, hint = "must hold values of the kind that the schema says", "give the column another type in the schema"
         raise InputError(column_called(column.name), fragment(Shown(cells.type)), rule, hint) from None
+
+
+def encode_or_missing(column: Column, cells: pa.ChunkedArray) -> np.ndarray:
+    """Return the codes of the cells of a table's column, with the code of missing for values that it does not allow.
+
+    What becomes of a cell depends on this cell alone. A column that has no code for missing refuses bad values, and
+    cells of a type that the column cannot hold are refused by any column.
+
+    Args:
+        column: The column of the schema.
+        cells: The cells, as :func:`plain` returns them.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        return encode(column, cells)
+    except InputError:
+        if not column.missing:
+            raise
+    encode(column, cells.slice(0, 0))
+    values, places = distinct(cells if pa.types.is_dictionary(cells.type) else pc.dictionary_encode(cells))
+    kept = pc.if_else(pa.array(_allowed(column, values)), values, pa.scalar(None, values.type))
+    codes: np.ndarray = column.encode(kept)[places]
+    return codes
+
+
+def bad_cells(column: Column, cells: pa.ChunkedArray) -> int:
+    """Return the number of cells that a column refuses; all of them if they are of a type that it cannot hold.
+
+    Args:
+        column: The column of the schema.
+        cells: The cells, as :func:`plain` returns them.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        encode(column, cells)
+        return 0
+    except InputError:
+        values, places = distinct(cells if pa.types.is_dictionary(cells.type) else pc.dictionary_encode(cells))
+    try:
+        return int((~_allowed(column, values))[places].sum())
+    except pa.ArrowNotImplementedError:
+        return len(cells)
+
+
+def _allowed(column: Column, values: pa.Array) -> np.ndarray:
+    """Return which of some different values a column allows; the others are found by halving."""
+    try:
+        column.encode(values)
+        return np.ones(len(values), bool)
+    except InputError:
+        if len(values) == 1:
+            return np.zeros(1, bool)
+        half = len(values) // 2
+        return np.concatenate([_allowed(column, part) for part in (values.slice(0, half), values.slice(half))])
 
 
 def declared(column: pa.ChunkedArray) -> tuple[list[Any], bool] | None:

@@ -23,10 +23,12 @@ from pointillist.errors import Shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["bounded_rows", "bounded_table", "chosen_rows"]
+__all__ = ["bounded_rows", "bounded_table", "chosen_positions", "chosen_rows", "require_unpublished"]
 
 
-def bounded_table(data: Any, schema: Schema, unit: Unit, insecure_seed: int | None = None) -> Table:
+def bounded_table(
+    data: Any, schema: Schema, unit: Unit, insecure_seed: int | None = None, on_bad_value: str = "error"
+) -> Table:
     """Encode a table with at most ``unit.max_rows`` rows of each unit.
 
     Args:
@@ -34,16 +36,23 @@ def bounded_table(data: Any, schema: Schema, unit: Unit, insecure_seed: int | No
         schema: The columns to encode. That of the unit is none of them: it is only read here.
         unit: What is protected as a whole.
         insecure_seed: Replaces the randomness of the choice by a seed: for experiments only.
+        on_bad_value: What is done with values that the schema does not allow, as in ``Table.encode``.
     """
-    check(
-        unit.name not in schema.domain.names,
-        "unit",
-        fragment(unit.name),
-        "must not be a column that is synthesized, since it would be published",
-        "take it out of the schema's columns and name it under ignore",
-    )
+    require_unpublished(unit, schema)
     arrow = as_arrow(data, [name for name in schema.ignore if name != unit.name])
-    return Table.encode(bounded_rows(arrow, unit, insecure_seed), schema)
+    return Table.encode(bounded_rows(arrow, unit, insecure_seed), schema, on_bad_value)
+
+
+def require_unpublished(unit: Unit, schema: Schema) -> None:
+    """Refuse a unit whose column would be in the synthetic table.
+
+    Args:
+        unit: What is protected as a whole.
+        schema: The columns of the synthetic table.
+    """
+    rule = "must not be a column that is synthesized, since it would be published"
+    hint = "take it out of the schema's columns and name it under ignore"
+    check(unit.name not in schema.domain.names, "unit", fragment(unit.name), rule, hint)
 
 
 def bounded_rows(arrow: pa.Table, unit: Unit, insecure_seed: int | None = None) -> pa.Table:
@@ -56,10 +65,31 @@ def bounded_rows(arrow: pa.Table, unit: Unit, insecure_seed: int | None = None) 
     """
     rule, hint = "must be a column of the table", "give the column that says to whom a row belongs"
     check(unit.name in arrow.column_names, "unit", fragment(unit.name), rule, hint)
-    units = units_of(unit.name, arrow.column(unit.name))
+    return _without_views(arrow).take(chosen_positions(arrow.column(unit.name), unit, insecure_seed))
+
+
+def _without_views(arrow: pa.Table) -> pa.Table:
+    """Return a table whose texts Arrow can choose from: those of polars are views."""
+    import pyarrow as pa
+
+    for place, field in enumerate(arrow.schema):
+        if pa.types.is_string_view(field.type):
+            arrow = arrow.set_column(place, field.name, arrow.column(place).cast(pa.large_string()))
+    return arrow
+
+
+def chosen_positions(column: pa.ChunkedArray, unit: Unit, insecure_seed: int | None = None) -> np.ndarray:
+    """Choose at most ``unit.max_rows`` rows of each unit; return their positions, in their order.
+
+    Args:
+        column: The column of the unit.
+        unit: What is protected as a whole.
+        insecure_seed: Replaces the randomness of the choice by a seed: for experiments only.
+    """
+    units = units_of(unit.name, column)
     randomness = secrets.token_bytes if insecure_seed is None else np.random.default_rng([insecure_seed, 1]).bytes
     priorities = np.frombuffer(randomness(8 * len(units)), dtype=np.uint64)
-    return arrow.take(chosen_rows(units, priorities, unit.max_rows))
+    return chosen_rows(units, priorities, unit.max_rows)
 
 
 def units_of(name: str, column: pa.ChunkedArray) -> np.ndarray:

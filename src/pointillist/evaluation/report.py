@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from pointillist.evaluation.values import Typed, plain_table, read_values, unmer
 from pointillist.families.support import Support
 from pointillist.job import workload_of
 from pointillist.privacy.facts import Facts
+from pointillist.queries.base import Queries, is_direct, of_records
 from pointillist.queries.counting import exact_counts
 from pointillist.queries.measurement import Measurement
 from pointillist.queries.workload import Workload
@@ -87,7 +88,7 @@ def evaluate(
     table, other = _encoded(real, plain, synthetic, rows, schema)
     if workload is None:
         workload = DEFAULT if release is None else release.workload
-    queries = workload_of(workload, table.domain, len(table))
+    queries = workload_of(workload, table.schema, len(table))
     truth, answers = fractions(table, queries), fractions(other, queries)
     model = None if release is None else compare(queries, truth, release.answers(queries))
     typed = Typed.of(plain, table.schema), Typed.of(rows, table.schema)
@@ -169,13 +170,24 @@ def _violations(schema: Schema, real: Typed, synthetic: Typed) -> tuple[Violatio
 def independent_columns(real: Table, workload: Workload) -> Errors:
     """The errors of a table with the real columns, made independent of each other, for comparison."""
     single = [np.bincount(c, minlength=size) / len(real) for c, size in zip(real.codes, real.domain.sizes, strict=True)]
-    answers = []
-    for queries in workload.queries:
-        product = np.ones(1)
-        for attribute in queries.scope:
-            product = np.multiply.outer(product, single[attribute]).ravel()
-        answers.append(queries.of_marginal(product))
+    answers = [_of_product(queries, single, len(real)) for queries in workload.queries]
     return compare(workload, fractions(real, workload), np.concatenate(answers))
+
+
+def _of_product(queries: Queries, ways: Sequence[np.ndarray], rows: int) -> np.ndarray:
+    """The answers of independent columns: by the kind's own way, from the marginal over the scope, or from rows that
+    are drawn, if neither is possible."""
+    own = getattr(queries, "of_product", lambda ways: None)(ways)
+    if own is not None:
+        return np.asarray(own)
+    if is_direct(queries):
+        rng = np.random.default_rng(0)
+        drawn = [rng.choice(len(way), rows, p=way) for way in ways]
+        return of_records(queries, drawn) / rows
+    product = np.ones(1)
+    for attribute in queries.scope:
+        product = np.multiply.outer(product, ways[attribute]).ravel()
+    return queries.of_marginal(product)
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,18 @@ Nothing is spent: the model is already private.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from pointillist.checks import check
+from pointillist.data.domain import Attributes
 from pointillist.errors import Shown
 from pointillist.framework import Family
 
-__all__ = ["LEAST", "Allowed", "Conditional", "Joint", "Masking", "draw_given", "kept_shares", "require_possible"]
+__all__ = ["LEAST", "Allowed", "Conditional", "Joint", "Mixture", "draw_given", "kept_shares", "require_possible"]
 
 Allowed = Mapping[int, np.ndarray]
 """For some attributes, by position: the probability with which each of their codes is kept, 0 to 1."""
@@ -58,14 +59,24 @@ class Joint:
 
 
 @runtime_checkable
-class Masking(Protocol):
-    """A family of mixtures that draws attributes together within a row of the mixture."""
+class Mixture(Protocol):
+    """A family of mixtures of product distributions: attributes are independent within a row of the mixture."""
+
+    def sample_labelled(
+        self, rng: np.random.Generator, params: Any, rows: int
+    ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+        """Rows drawn from D, and from which row of the mixture each of them comes."""
+        ...
 
     def sample_masked(
         self, rng: np.random.Generator, params: Any, rows: int, joints: Sequence[Joint], allowed: Allowed | None
-    ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-        """Rows drawn from D, on a condition or on none, and the same rows with the attributes of each joint drawn
-        again, from the same row of the mixture, where their combination is not allowed."""
+    ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], np.ndarray]:
+        """Rows drawn from D, on a condition or on none; the same rows with the attributes of each joint drawn again,
+        from the same row of the mixture, where their combination is not allowed; and from which row each comes."""
+        ...
+
+    def expected(self, params: Any, scopes: Iterable[Attributes]) -> Iterator[np.ndarray]:
+        """The flat marginal of D over each scope, which rows that are drawn have on average."""
         ...
 
 

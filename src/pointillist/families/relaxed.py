@@ -6,15 +6,16 @@ What makes the rows is a :class:`Model`: free parameters (:mod:`pointillist.fami
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from pointillist.data.domain import Domain
+from pointillist.data.domain import Attributes, Domain
 from pointillist.families.conditioning import Allowed, Joint, require_possible
 from pointillist.families.sampling import stratified
 from pointillist.memory import compiled
@@ -32,6 +33,7 @@ Params = dict[str, Any]
 
 NOISE = "z"
 CHUNK = 1 << 16  # rows drawn at a time
+MOST_PRODUCT = 1 << 22  # numbers in an outer product of rows
 
 LEAST_MASKED = 1e-3
 """A row of the mixture that gives a smaller share to the allowed combinations says nothing about them."""
@@ -118,15 +120,32 @@ class Relaxed:
         return self.model.init(rng)
 
     def answers(self, params: Params, queries: Sequence[Queries]) -> np.ndarray:
+        """The mean over the rows, kept inside [0, 1]: rows of a model that makes no distributions can be outside."""
         layout, answer = _answering(self.model, tuple(queries))
-        return layout.to_flat(answer(params))
+        inside: np.ndarray = np.clip(layout.to_flat(answer(params)), 0.0, 1.0)
+        return inside
 
     def sample(self, rng: np.random.Generator, params: Params, rows: int) -> tuple[np.ndarray, ...]:
         """Each row of the mixture is used equally often, up to one. Of the draws that share a row, each attribute's
         values come one from each of equal slices of its distribution, in an order that is random and independent of
         the other attributes': so every row gives each value as often as expected, up to one at either end."""
+        return self.sample_labelled(rng, params, rows)[0]
+
+    def sample_labelled(
+        self, rng: np.random.Generator, params: Params, rows: int
+    ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+        """The rows of :meth:`sample`, and from which row of the mixture each of them comes."""
         probabilities = self._probabilities(params)
-        return self._draw(rng, probabilities, _evenly(rng, len(probabilities), rows))[0]
+        return self._draw(rng, probabilities, _evenly(rng, len(probabilities), rows))
+
+    def expected(self, params: Params, scopes: Iterable[Attributes]) -> Iterator[np.ndarray]:
+        """The flat marginal of the rows that :meth:`sample` draws over each scope, on average: sums of products in 64
+        bits, so that other processors get the same numbers but for the last bits."""
+        probabilities = self._probabilities(params)
+        blocks = np.split(probabilities, np.cumsum(self.domain.sizes)[:-1], axis=1)
+        blocks = [block / block.sum(axis=1, keepdims=True) for block in blocks]
+        for scope in scopes:
+            yield _mean_product([blocks[i] for i in scope])
 
     def sample_given(
         self, rng: np.random.Generator, params: Params, rows: int, allowed: Allowed
@@ -137,7 +156,7 @@ class Relaxed:
 
     def sample_masked(
         self, rng: np.random.Generator, params: Params, rows: int, joints: Sequence[Joint], allowed: Allowed | None
-    ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], np.ndarray]:
         """Within a row of the mixture attributes are independent, so that the distribution of a combination given that
         it is allowed is the product of theirs, restricted to what is allowed. The weights of the rows stay as they are,
         and with them the other attributes. Rows that give almost all of their weight to what is not allowed are left
@@ -155,7 +174,7 @@ class Relaxed:
             for n, new in zip(joint.positions, found.T, strict=True):
                 codes[n] = codes[n].copy()
                 codes[n][bad[kept]] = new[kept]
-        return first, tuple(codes)
+        return first, tuple(codes), row
 
     def _together(
         self, rng: np.random.Generator, probabilities: np.ndarray, rows: np.ndarray, joint: Joint
@@ -246,6 +265,20 @@ class Relaxed:
 def _evenly(rng: np.random.Generator, size: int, rows: int) -> np.ndarray:
     """Rows of a mixture, each as often as the others, up to one."""
     return np.asarray((np.arange(rows) * size // rows + rng.integers(size)) % size)
+
+
+def _mean_product(blocks: Sequence[np.ndarray]) -> np.ndarray:
+    """The flat mean over the rows of the outer product of their distributions, some rows at a time."""
+    *before, last = blocks
+    rows, cells = len(last), math.prod(block.shape[1] for block in before)
+    total = np.zeros((cells, last.shape[1]))
+    step = max(1, MOST_PRODUCT // cells)
+    for at in range(0, rows, step):
+        left = np.ones((len(last[at : at + step]), 1))
+        for block in before:
+            left = (left[:, :, None] * block[at : at + step, None, :]).reshape(len(left), -1)
+        total += left.T @ last[at : at + step]
+    return total.ravel() / rows
 
 
 def compiler_options(tuned: bool = True) -> dict[str, Any] | None:

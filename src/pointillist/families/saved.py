@@ -9,6 +9,7 @@ import numpy as np
 
 from pointillist.data.domain import Domain
 from pointillist.errors import InputError
+from pointillist.families.components import Components
 from pointillist.families.generator import Generator
 from pointillist.families.histogram import Histogram
 from pointillist.families.markov import Markov
@@ -35,6 +36,7 @@ MODELS: dict[str, Callable[[Mapping[str, Any], Domain], Model]] = {
 """What makes the rows of a relaxed family, by the word in its description."""
 
 FAMILIES: dict[str, Loader] = {
+    Components.kind: Components.from_dict,
     Histogram.kind: Histogram.from_dict,
     Markov.kind: Markov.from_dict,
     RecordList.kind: RecordList.from_dict,

@@ -20,7 +20,7 @@ from pointillist.errors import InputError, Shown
 from pointillist.families.conditioning import Allowed, kept_shares, require_possible
 from pointillist.families.histogram import FLOOR, cell_factors
 from pointillist.families.sampling import stratified
-from pointillist.queries.base import Queries
+from pointillist.queries.base import Queries, is_direct
 from pointillist.queries.cells import Box, box_of
 from pointillist.queries.counting import weighted_answers
 
@@ -86,7 +86,10 @@ class Support:
 
     def scale(self, params: np.ndarray, queries: Queries, factors: np.ndarray) -> None:
         box = box_of(queries)
-        if box is None:
+        if box is None and is_direct(queries):
+            params *= np.exp(queries.holds(self.codes) @ np.log(factors))
+            np.maximum(params, FLOOR, out=params)
+        elif box is None:
             params *= cell_factors(queries, factors)[keys_of(self.codes, self.domain, queries.scope)]
             np.maximum(params, FLOOR, out=params)
         else:

@@ -6,17 +6,16 @@ It knows neither a workload nor a strategy: it is asked for candidates or for qu
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
 from pointillist.checks import check
-from pointillist.data.domain import Attributes
 from pointillist.data.neighbours import Relation
 from pointillist.data.schema import Schema
-from pointillist.data.sources import MergedSource, OpenSource, Source, count
+from pointillist.data.sources import MemoryOfRows, MergedSource, OpenSource, Source
 from pointillist.errors import BudgetError, InputError, Shown
 from pointillist.privacy.facts import Facts
 from pointillist.privacy.ledger import GAUSSIAN, Entry, Ledger, minus
@@ -26,6 +25,7 @@ from pointillist.privacy.sensitivity import of_score, of_total, square_of_counts
 from pointillist.privacy.thresholds import threshold_of
 from pointillist.queries.base import Queries
 from pointillist.queries.candidates import Candidates
+from pointillist.queries.counting import Counts, count_rows
 from pointillist.queries.measurement import Measurement
 from pointillist.reporting import phase
 
@@ -172,7 +172,7 @@ class Curator:
             raise ValueError("the rows of the source must be bounded by the unit of the budget")
         self._source = source
         self._facts: Facts | None = None
-        self._tables: dict[Attributes, np.ndarray] = {}
+        self._counted = Counts()
         self._flat: tuple[tuple[Queries, ...], np.ndarray] | None = None
         self._checked: tuple[Queries, ...] | None = None
 
@@ -180,6 +180,12 @@ class Curator:
     def public_rows(self) -> int | None:
         """n where it is public: under replace."""
         return self._source.rows if self.relation is Relation.REPLACE else None
+
+    @property
+    def memory(self) -> MemoryOfRows | None:
+        """What rows take that are read in pieces. Where n is private, only what they may take is told."""
+        found: MemoryOfRows | None = getattr(self._source, "memory", None)
+        return found if found is None or self.relation is Relation.REPLACE else MemoryOfRows(found.most, 0, 0)
 
     def in_groups(self, schema: Schema) -> Curator:
         """A curator of the same rows in the groups of merged columns, which goes on with this one's ledger, noise and
@@ -256,11 +262,11 @@ class Curator:
         rhos = [with_room(self.ledger, rho, square) for (_, rho), square in zip(asked, squares, strict=True)]
         charges = zip(rhos, squares, strict=True)
         self.ledger.charge(*(_gaussian_entry("measurement", rho, square) for rho, square in charges))
-        self._look(queries.scope for queries, _ in asked)
+        self._look([queries for queries, _ in asked])
         phase("measuring")
         measured = []
         for (queries, _), rho, square in zip(asked, rhos, squares, strict=True):
-            counts = queries.of_marginal(self._tables[queries.scope])
+            counts = self._counted.of(queries)
             noisy = self.noise.add_gaussian(counts, rho, square)
             measured.append(Measurement(queries, noisy, gaussian_scale(rho, square)))
         return tuple(measured)
@@ -307,25 +313,24 @@ class Curator:
                 raise ValueError(f"queries over {queries.scope} of sizes {queries.shape} are not over the domain")
         self._checked = asked
 
-    def _look(self, scopes: Iterable[Attributes]) -> None:
-        """Count the marginals that were not counted before, in one pass."""
-        missing = [scope for scope in dict.fromkeys(scopes) if scope not in self._tables]
+    def _look(self, asked: Sequence[Queries]) -> None:
+        """Count what was not counted before, in one pass."""
+        missing = self._counted.missing(asked)
         if missing:
             phase("counting")  # nothing more: how far it is would tell the number of rows
-            tables = count(self._source, missing)
-            if any(int(table.sum()) != self._source.rows for table in tables):
+            if count_rows(self._source, missing, self._counted) != {self._source.rows}:
                 raise ValueError("the source must deliver all of its rows whenever it is asked for batches")
-            self._tables.update(zip(missing, tables, strict=True))
 
     def _counts(self, asked: tuple[Queries, ...]) -> np.ndarray:
         """The flat vector of exact counts of a list of queries; the last one is kept for the next selection."""
         if self._flat is None or self._flat[0] is not asked:
-            self._look(queries.scope for queries in asked)
-            parts = [queries.of_marginal(self._tables[queries.scope]) for queries in asked]
+            self._look(asked)
+            parts = [self._counted.of(queries) for queries in asked]
             flat = np.concatenate(parts)
+            tables = self._counted.tables
             for queries, part, end in zip(asked, parts, np.cumsum([len(part) for part in parts]), strict=True):
-                if part is self._tables[queries.scope]:  # no second copy of whole marginals
-                    self._tables[queries.scope] = flat[end - len(part) : end]
+                if part is tables.get(queries.scope):  # no second copy of whole marginals
+                    tables[queries.scope] = flat[end - len(part) : end]
             self._flat = asked, flat
         return self._flat[1]
 

@@ -44,6 +44,7 @@ class Phase:
         selects: whether the data chooses the picks, at a price.
         noise: the smallest and the largest standard deviation of the measurements; None if nothing is measured.
         candidates: if no candidate may be selected twice, the number of candidates; else None.
+        unit: how often a row counts in what is measured; the noise over it is a number of rows.
     """
 
     rounds: int
@@ -51,6 +52,7 @@ class Phase:
     selects: bool
     noise: tuple[float, float] | None
     candidates: int | None = None
+    unit: float = 1.0
 
 
 Outline = Callable[[Facts], tuple[Phase, ...]]

@@ -2,8 +2,9 @@
 
 A row answers the query prod_i F_i[x_i, j_i] with prod_i (p_i F_i)_j_i; the answer of the whole is the mean over the
 rows. A :class:`Lift` puts the columns p_i F_i next to those of the rows, so that every product is one of columns, as
-the cells of a marginal are. Whole marginals are matrix products, which a :class:`Layout` shares. Its *nodes* are
-matrices
+the cells of a marginal are. Queries that are no products are answered by blocks of their own
+(:mod:`pointillist.queries.blocks`). Whole marginals are matrix products, which a :class:`Layout` shares. Its *nodes*
+are matrices
 
     (left columns x middle attribute)^T  right columns / B,
 
@@ -30,6 +31,8 @@ import numpy as np
 from pointillist.data.domain import Attributes, Domain
 from pointillist.errors import InputError, Shown
 from pointillist.queries.base import Queries
+from pointillist.queries.blocks import SampledBlock, blocks_of, whole_of
+from pointillist.queries.cells import Cells
 from pointillist.queries.intervals import Intervals
 
 __all__ = ["Batch", "Layout", "Lift", "Node", "query_answers"]
@@ -64,8 +67,8 @@ class Lift:
         sizes = list(domain.sizes)
         for one in queries:
             if one.factors is None:
-                rule = "must be products of intervals for methods on relaxed rows"
-                raise InputError("queries", Shown("others"), rule, "use a method on histograms or records")
+                rule = "must be products of intervals to be selected one by one on relaxed rows"
+                raise InputError("queries", Shown("others"), rule, "use group marginal, or a method on histograms")
             for attribute, factor in zip(one.scope, one.factors, strict=True):
                 if not factor.identity and (attribute, factor) not in self._places:
                     self._places[attribute, factor] = len(sizes)
@@ -138,16 +141,25 @@ class Layout:
 
     def __init__(self, domain: Domain, queries: Sequence[Queries]) -> None:
         self.queries = tuple(queries)
-        self.lift = Lift(domain, queries)
+        products = [one for one in queries if one.factors is not None]
+        self.lift = Lift(domain, products)
         self.domain = self.lift.domain
-        self.scopes = tuple(self.lift.scope(one) for one in queries)
-        """The lifted attributes of each of the queries: their answers are cells of the marginal over these."""
-        self.batches = _batches(self.domain, _nodes(self.domain, dict.fromkeys(self.scopes)))
+        self.scopes = {one: self.lift.scope(one) for one in products}
+        """The lifted attributes of each product: its answers are cells of the marginal over these."""
+        nodes = _nodes(self.domain, dict.fromkeys(self.scopes.values()))
+        self.batches = _batches(self.domain, nodes) if nodes else []
+        self.blocks = blocks_of(domain, dict.fromkeys(whole_of(one) for one in queries if one.factors is None))
         self.shapes = [(len(b.nodes), b.widths[0] * b.widths[1], b.widths[2]) for b in self.batches]
+        self.shapes += [(1, 1, sum(one.size for one in block.queries)) for block in self.blocks]
 
     @property
     def nodes(self) -> list[Node]:
         return [node for batch in self.batches for node in batch.nodes]
+
+    @property
+    def sampled(self) -> bool:
+        """Whether some answers are estimated from records that are drawn."""
+        return any(isinstance(block, SampledBlock) for block in self.blocks)
 
     @property
     def cells(self) -> int:
@@ -157,7 +169,7 @@ class Layout:
     @property
     def outer_width(self) -> int:
         """Numbers per row in the columns of all nodes, or in the largest batch of outer products if they are more."""
-        return max(int(self._columns.shape[1]), *(nodes * height for nodes, height, _ in self.shapes))
+        return max(1, int(self._columns.shape[1]), *(nodes * height for nodes, height, _ in self.shapes))
 
     @property
     def all_widths(self) -> int:
@@ -173,8 +185,21 @@ class Layout:
         """Bytes that answering takes: the answers and the largest outer products (at most the bound)."""
         return 4 * self.cells + min(4 * rows * self.outer_width, MOST_OUTER_BYTES)
 
-    def answers(self, rows: jax.Array) -> list[jax.Array]:
-        """The node matrices of mean answers, one array per batch; differentiable."""
+    def answers(self, rows: jax.Array, key: jax.Array | None = None) -> list[jax.Array]:
+        """The node matrices of mean answers, one array per batch, and those of the blocks; differentiable.
+
+        Args:
+            rows: the rows.
+            key: for records that are drawn; without one they are always drawn by the same random numbers.
+        """
+        key = jax.random.key(0) if key is None else key
+        others = [block.totals(rows, key).reshape(1, 1, -1) / rows.shape[0] for block in self.blocks]
+        return [*self._products(rows), *others]
+
+    def _products(self, rows: jax.Array) -> list[jax.Array]:
+        """The node matrices of mean answers."""
+        if not self.batches:
+            return []
         rows = self.lift.rows(rows)
         chunk, count = self.chunk, rows.shape[0]
         if count <= chunk:
@@ -186,7 +211,7 @@ class Layout:
         def add(total: list[jax.Array], part: jax.Array) -> tuple[list[jax.Array], None]:
             return [t + more for t, more in zip(total, self._totals(part), strict=True)], None
 
-        start = [jnp.zeros(shape, rows.dtype) for shape in self.shapes]
+        start = [jnp.zeros(shape, rows.dtype) for shape in self.shapes[: len(self.batches)]]
         total, _ = jax.lax.scan(add, start, padded.reshape(parts, chunk, rows.shape[1]))
         return [t / count for t in total]
 
@@ -226,13 +251,13 @@ class Layout:
                         columns[: len(attributes), n, start:end] = values + offsets[list(attributes), None]
                         start = end
                 sides.append(columns.reshape(depth, -1))
-        return np.concatenate(sides, axis=1)
+        return np.concatenate(sides, axis=1) if sides else np.zeros((depth, 0), np.int32)
 
     @cached_property
     def positions(self) -> np.ndarray:
         """For every query its place in the raveled batches, one after the other."""
         where: dict[Attributes, tuple[Attributes, np.ndarray]] = {}
-        asked = set(map(_sorted, self.scopes))
+        asked = set(map(_sorted, self.scopes.values()))
         start = 0
         for batch in self.batches:
             grid = np.arange(math.prod(batch.widths)).reshape(batch.widths)
@@ -244,12 +269,30 @@ class Layout:
                             values = self.domain.cells_of(node.middle)
                             where[_sorted(order)] = (order, start + grid[rows, :values, columns])
                 start += grid.size
-        parts = []
-        for scope, queries in zip(self.scopes, self.queries, strict=True):
-            order, cells = where[_sorted(scope)]
-            laid = cells.reshape(self.domain.shape(order)).transpose([order.index(i) for i in scope]).ravel()
-            parts.append(laid if queries.cells is None else laid[list(queries.cells)])
-        return np.concatenate(parts)
+        others = {}
+        for block in self.blocks:
+            for one in block.queries:
+                others[one] = np.arange(start, start + one.size)
+                start += one.size
+        return np.concatenate([self._laid(one, where, others) for one in self.queries])
+
+    def _laid(
+        self,
+        queries: Queries,
+        where: dict[Attributes, tuple[Attributes, np.ndarray]],
+        others: dict[Queries, np.ndarray],
+    ) -> np.ndarray:
+        """The places of the answers to some queries, given those of marginals and of other queries."""
+        if queries.factors is None:
+            return (
+                self._laid(queries.whole, where, others)[list(queries.taken)]
+                if isinstance(queries, Cells)
+                else others[queries]
+            )
+        scope = self.scopes[queries]
+        order, cells = where[_sorted(scope)]
+        laid = cells.reshape(self.domain.shape(order)).transpose([order.index(i) for i in scope]).ravel()
+        return np.asarray(laid if queries.cells is None else laid[list(queries.cells)])
 
     def _spans(self, side: tuple[Attributes, ...]) -> list[tuple[Attributes, slice]]:
         """The columns of each set of attributes on a side."""

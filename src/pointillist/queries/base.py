@@ -8,7 +8,7 @@ it holds. :class:`Queries` are m of them over the same attributes S, the *scope*
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from pointillist.data.domain import Attributes
 from pointillist.data.neighbours import Relation
 from pointillist.queries.intervals import Intervals
 
-__all__ = ["Queries", "Sensitivity", "check_scope"]
+__all__ = ["Queries", "Sensitivity", "answers_of", "check_scope", "is_direct", "of_records", "parts_of"]
 
 
 @dataclass(frozen=True)
@@ -136,3 +136,46 @@ class Queries(Protocol):
     def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
         """The queries as plain data; ``names`` are those of the domain's attributes."""
         ...
+
+
+def parts_of(queries: Queries) -> tuple[Any, ...]:
+    """What is counted for some queries: each part follows from the marginal over its own scope.
+
+    Most kinds are one part. Those that are asked of many scopes together have an attribute ``parts``.
+    """
+    parts: tuple[Any, ...] = getattr(queries, "parts", (queries,))
+    return parts
+
+
+def answers_of(queries: Queries, tables: Mapping[Attributes, np.ndarray]) -> np.ndarray:
+    """The answers, from the flat marginals over the scopes of the parts.
+
+    Args:
+        queries: the queries.
+        tables: a marginal for each scope of their parts.
+    """
+    answers = [part.of_marginal(tables[part.scope]) for part in parts_of(queries)]
+    return answers[0] if len(answers) == 1 else np.concatenate(answers)
+
+
+def is_direct(queries: Queries) -> bool:
+    """Whether the answers are counted record by record, since the marginal over the scope would be too large.
+
+    Kinds for which it can be so say it by an attribute ``direct``.
+    """
+    return bool(getattr(queries, "direct", False))
+
+
+def of_records(queries: Queries, codes: Sequence[np.ndarray], weights: np.ndarray | None = None) -> np.ndarray:
+    """The number of records for which each query holds, or the sum of their weights.
+
+    Args:
+        queries: the queries.
+        codes: one array of codes per attribute of the domain.
+        weights: of the records.
+    """
+    own = getattr(queries, "of_records", None)
+    if own is not None:  # a faster way than by the definition
+        return np.asarray(own(codes, weights))
+    held = queries.holds(codes)
+    return np.asarray(held.sum(axis=0, dtype=np.int64) if weights is None else weights @ held)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -14,19 +13,14 @@ import numpy as np
 from pointillist.checks import check
 from pointillist.data.domain import Attributes
 from pointillist.data.neighbours import Relation
-from pointillist.queries.base import Queries, Sensitivity
+from pointillist.queries.base import Queries, Sensitivity, is_direct, of_records
+from pointillist.queries.enumerating import sensitivity_by_enumeration
 from pointillist.queries.intervals import Intervals
 
 __all__ = ["Box", "Cells", "box_of", "meet"]
 
 Box = Mapping[int, tuple[int, int]]
 """The records whose code of each named attribute is in the interval (low, high), high excluded."""
-
-MOST_ENUMERATED = 10_000_000
-"""Sensitivities are found by enumeration up to this number of (cell of the scope, query) pairs."""
-
-MOST_PATTERNS = 4_000
-"""And up to this number of different sets of queries that one record can satisfy."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +54,11 @@ class Cells:
     def factors(self) -> tuple[Intervals, ...] | None:
         return self.whole.factors
 
+    @property
+    def direct(self) -> bool:
+        """Whether records are counted one by one: as for all of the queries."""
+        return is_direct(self.whole)
+
     @cached_property
     def cells(self) -> tuple[int, ...]:
         inside = self.whole.cells
@@ -67,6 +66,10 @@ class Cells:
 
     def holds(self, codes: Sequence[np.ndarray]) -> np.ndarray:
         return self.whole.holds(codes)[:, list(self.taken)]
+
+    def of_records(self, codes: Sequence[np.ndarray], weights: np.ndarray | None = None) -> np.ndarray:
+        """The number of records for which each query holds, or the sum of their weights."""
+        return of_records(self.whole, codes, weights)[list(self.taken)]
 
     def of_marginal(self, table: np.ndarray) -> np.ndarray:
         return self.whole.of_marginal(table)[list(self.taken)]
@@ -84,26 +87,10 @@ class Cells:
         if whole.single > 1:  # not predicates: what holds for all of them holds for some
             return replace(whole, exact=False)
         if self.whole.partition or self.size == 1:  # the sets have at most one member
-            return Sensitivity.of_indicators(1 if relation is Relation.ADD_REMOVE or self.size == 1 else 2)
-        patterns = self._patterns()
-        if patterns is None:
-            changed = min(self.size, whole.l1)
-            return Sensitivity.of_indicators(changed, exact=False)
-        sizes = patterns.sum(axis=1)
-        if relation is Relation.ADD_REMOVE:
-            return Sensitivity.of_indicators(int(sizes.max()))
-        return Sensitivity.of_indicators(int((sizes[:, None] + sizes - 2 * patterns @ patterns.T).max()))
-
-    def _patterns(self) -> np.ndarray | None:
-        """The distinct sets of queries that a record can satisfy, as rows of 0 and 1; None if they are too many."""
-        if math.prod(self.shape) * self.whole.size > MOST_ENUMERATED:
-            return None
-        codes = np.indices(self.shape).reshape(len(self.shape), -1)
-        everywhere: list[np.ndarray] = [np.zeros(0)] * (max(self.scope) + 1)
-        for attribute, values in zip(self.scope, codes, strict=True):
-            everywhere[attribute] = values
-        patterns: np.ndarray = np.unique(self.holds(everywhere).astype(np.int64), axis=0)
-        return patterns if len(patterns) <= MOST_PATTERNS else None
+            changed = 1 if relation is Relation.ADD_REMOVE or self.size == 1 else 2
+            return Sensitivity.of_indicators(changed, exact=self.factors is not None)  # some slabs hold for no record
+        found = sensitivity_by_enumeration(self, relation)
+        return found if found.exact else Sensitivity.of_indicators(min(found.l1, whole.l1), exact=False)
 
     def take(self, cells: Sequence[int]) -> Cells:
         return Cells(self.whole, tuple(self.taken[cell] for cell in cells))

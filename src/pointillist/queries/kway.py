@@ -1,24 +1,24 @@
-"""k-way marginal workloads: all of them, or a random subset."""
+"""k-way marginal workloads: all of them, or a random subset; and the sets of attributes that they are over."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from pointillist.checks import at_least, between, check, whole
 from pointillist.data.domain import Attributes, Domain
 from pointillist.errors import InputError, Shown, brief
+from pointillist.queries.base import is_direct
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.workload import Workload
 
-__all__ = ["all_kway", "parse_workload", "random_kway", "sized"]
+__all__ = ["all_kway", "drawn", "random_kway", "scopes_of", "sized"]
 
 MOST_QUERIES = 500_000_000  # an answer vector of 4 GB
 MOST_MARGINALS = 5_000_000
-FORM = "marginals:K[:COUNT[:SEED]]"
 
 
 def all_kway(domain: Domain, k: int) -> Workload:
@@ -33,10 +33,7 @@ def all_kway(domain: Domain, k: int) -> Workload:
 
 
 def random_kway(domain: Domain, k: int, count: int, seed: int = 0, max_cells: int | None = None) -> Workload:
-    """``count`` marginals over k attributes, drawn as the paper's authors draw them.
-
-    Candidates are the k-subsets of the attributes in domain order; ``count`` of them are drawn by the legacy generator
-    ``RandomState(seed).choice`` without replacement. If there are no more candidates than ``count``, all are taken.
+    """``count`` marginals over k attributes, drawn as the paper's authors draw them (:func:`drawn`).
 
     Args:
         domain: the attributes and their sizes.
@@ -46,33 +43,43 @@ def random_kway(domain: Domain, k: int, count: int, seed: int = 0, max_cells: in
         max_cells: only marginals with at most this number of cells are candidates (the authors take the number of
             rows; it must be public).
     """
-    k = _check_k(domain, k)
+    return _marginals(domain, drawn(domain, scopes_of(domain, [k]), count, seed, max_cells))
+
+
+def scopes_of(domain: Domain, orders: Sequence[int], target: int | None = None) -> list[Attributes]:
+    """All sets of k attributes in domain order, for each k of ``orders``.
+
+    Args:
+        domain: the attributes and their sizes.
+        orders: the numbers of attributes.
+        target: an attribute that each set must have.
+    """
+    found = (scope for k in orders for scope in itertools.combinations(range(len(domain)), _check_k(domain, k)))
+    return [scope for scope in found if target is None or target in scope]
+
+
+def drawn(
+    domain: Domain, candidates: Sequence[Attributes], count: int, seed: int, max_cells: int | None
+) -> list[Attributes]:
+    """``count`` of some sets of attributes, drawn by the legacy generator ``RandomState(seed).choice`` without
+    replacement. If there are no more candidates than ``count``, all are taken.
+
+    Args:
+        domain: the attributes and their sizes.
+        candidates: the sets, in domain order.
+        count: the number of sets to draw.
+        seed: the seed of the draw.
+        max_cells: only sets whose marginals have at most this number of cells are candidates.
+    """
     count = at_least("workload: COUNT", whole("workload: COUNT", count), 1)
     seed = between("workload: SEED", whole("workload: SEED", seed), 0, 2**32 - 1, "use 0")
-    candidates = [
-        scope
-        for scope in itertools.combinations(range(len(domain)), k)
-        if max_cells is None or domain.cells_of(scope) <= max_cells
-    ]
+    small = [scope for scope in candidates if max_cells is None or domain.cells_of(scope) <= max_cells]
     rule = f"must have a marginal of at most {max_cells} cells"
-    check(len(candidates) > 0, "workload", Shown("none"), rule, "use a smaller K or coarser bins")
-    if len(candidates) > count:
+    check(len(small) > 0, "workload", Shown("none"), rule, "use a smaller K or coarser bins")
+    if len(small) > count:
         legacy = np.random.RandomState(seed)
-        candidates = [candidates[i] for i in legacy.choice(len(candidates), count, replace=False)]
-    return _marginals(domain, candidates)
-
-
-def parse_workload(text: str, domain: Domain, max_cells: int | None = None) -> Workload:
-    """A workload from ``marginals:K`` (all) or ``marginals:K:COUNT[:SEED]`` (a random subset)."""
-    kind, *numbers = text.split(":")
-    good = kind == "marginals" and 1 <= len(numbers) <= 3 and all(n.isdecimal() and len(n) < 19 for n in numbers)
-    rule = f"must have the form {FORM} with whole numbers"
-    check(good, "workload", text, rule, "write for example marginals:3")
-    k, *rest = (int(n) for n in numbers)
-    if not rest:
-        return all_kway(domain, k)
-    count, seed = rest[0], rest[1] if len(rest) == 2 else 0
-    return random_kway(domain, k, count, seed, max_cells)
+        small = [small[i] for i in legacy.choice(len(small), count, replace=False)]
+    return small
 
 
 def _marginals(domain: Domain, scopes: Iterable[Attributes]) -> Workload:
@@ -96,7 +103,8 @@ def sized(workload: Workload) -> Workload:
     rule = f"must have at most {MOST_QUERIES:,} queries"
     hint = "draw fewer marginals with marginals:K:COUNT"
     check(workload.size <= MOST_QUERIES, "workload", Shown(workload.describe()), rule, hint)
-    cells = sum(workload.domain.cells_of(scope) for scope in set(workload.scopes))
+    counted = {queries.scope for queries in workload.queries if not is_direct(queries)}
+    cells = sum(workload.domain.cells_of(scope) for scope in counted)
     rule = f"must look at marginals of at most {MOST_QUERIES:,} cells in all"
     check(cells <= MOST_QUERIES, "workload", Shown(f"{cells:,}"), rule, "use fewer attributes in each group of queries")
     return workload

@@ -9,19 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from pointillist.checks import check
+from pointillist.checks import check, positive
 from pointillist.data.domain import Attributes, Domain
 from pointillist.errors import InputError, Shown
 from pointillist.queries.base import Queries
 from pointillist.queries.cells import Cells
 from pointillist.queries.groups import Groups
+from pointillist.queries.halfspaces import Halfspaces
 from pointillist.queries.marginal import Marginal
+from pointillist.queries.predicates import Predicates
 from pointillist.queries.product import Product
+from pointillist.queries.residuals import Residuals
 from pointillist.queries.tie import Tie
 
 __all__ = ["KINDS", "Workload", "offsets_of", "queries_of", "show_bytes"]
 
-KINDS: dict[str, Any] = {kind.kind: kind for kind in (Marginal, Product, Groups, Tie)}
+KINDS: dict[str, Any] = {
+    kind.kind: kind for kind in (Marginal, Product, Halfspaces, Predicates, Groups, Tie, Residuals)
+}
 """The kinds of queries that can be read back from plain data, by name."""
 
 
@@ -32,36 +37,52 @@ class Workload:
     Attributes:
         domain: the attributes and their sizes.
         queries: marginals and other queries, each of them once.
+        weights: how much each member of ``queries`` matters; empty if all matter alike.
     """
 
     domain: Domain
     queries: tuple[Queries, ...]
+    weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         check(len(self.queries) > 0, "workload", 0, "must have at least one query", "name some attributes")
         for queries in self.queries:
             if max(queries.scope) >= len(self.domain) or self.domain.shape(queries.scope) != queries.shape:
                 raise ValueError(f"queries over {queries.scope} of sizes {queries.shape} are not over the domain")
-        if any(isinstance(queries, Tie) for queries in self.queries):
-            rule, hint = "must hold queries that records satisfy", "measure ties, and want marginals"
-            raise InputError("workload", Shown("a tie"), rule, hint)
+        if any(isinstance(queries, Tie | Residuals) for queries in self.queries):
+            rule, hint = "must hold queries that records satisfy", "measure these, and want marginals"
+            raise InputError("workload", Shown("a tie or residuals"), rule, hint)
         members = set(self.queries)
         some = [queries for queries in self.queries if isinstance(queries, Cells)]
         cells = [(queries.whole, cell) for queries in some for cell in queries.taken]
         twice = len(set(cells)) < len(cells) or any(queries.whole in members for queries in some)
         if twice or len(members) < len(self.queries):
             raise ValueError("a workload must not hold the same queries twice: they would be paid for twice")
+        self._check_weights()
+
+    def _check_weights(self) -> None:
+        """Weights are above 0, one for each member; if all are equal, they say nothing."""
+        rule, hint = f"must be {len(self.queries)} numbers, one for each member of queries", "leave them out"
+        check(len(self.weights) in (0, len(self.queries)), "weights", len(self.weights), rule, hint)
+        for weight in set(self.weights):
+            positive("weights", weight)
+        if len(set(self.weights)) == 1:
+            object.__setattr__(self, "weights", ())
 
     @classmethod
-    def of(cls, domain: Domain, queries: Iterable[Queries | str | Sequence[str | int]]) -> Workload:
+    def of(
+        cls, domain: Domain, queries: Iterable[Queries | str | Sequence[str | int]], weights: Sequence[float] = ()
+    ) -> Workload:
         """A workload of queries, and of marginals given by the names (or positions) of their attributes.
 
         Args:
             domain: the attributes and their sizes, for example ``schema.domain``.
             queries: for example ``[("sex", "age"), "region"]``; attributes in any order.
+            weights: how much each of them matters; all alike without.
         """
         lists = ([one] if isinstance(one, str) else one for one in queries)
-        return cls(domain, tuple(Marginal.of(domain, q) if isinstance(q, Sequence) else q for q in lists))
+        members = tuple(Marginal.of(domain, q) if isinstance(q, Sequence) else q for q in lists)
+        return cls(domain, members, tuple(weights))
 
     @cached_property
     def offsets(self) -> np.ndarray:
@@ -87,12 +108,14 @@ class Workload:
 
     def to_dict(self) -> dict[str, Any]:
         """The workload as plain data, by attribute names."""
-        return {"size": self.size, "queries": [queries.to_dict(self.domain.names) for queries in self.queries]}
+        weights = {"weights": list(self.weights)} if self.weights else {}
+        return {"size": self.size, "queries": [one.to_dict(self.domain.names) for one in self.queries]} | weights
 
     @classmethod
     def from_dict(cls, spec: dict[str, Any], domain: Domain) -> Workload:
         """The workload behind :meth:`to_dict`."""
-        return cls(domain, tuple(queries_of(one, domain) for one in spec["queries"]))
+        weights = tuple(map(float, spec.get("weights", ())))
+        return cls(domain, tuple(queries_of(one, domain) for one in spec["queries"]), weights)
 
 
 def offsets_of(queries: Iterable[Queries]) -> np.ndarray:

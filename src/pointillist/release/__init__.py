@@ -10,20 +10,23 @@ from pointillist.release.description import (
     read,
     versions,
 )
-from pointillist.release.drawing import Drawn, draw_rows, drawn_rows
+from pointillist.release.drawing import Drawn, Rows, draw_rows, drawn_rows
 from pointillist.release.folder import Refined, Release
+from pointillist.release.matching import Matched
 from pointillist.release.place import Place, check_target
 
 __all__ = [
     "FORMAT",
     "Description",
     "Drawn",
+    "Matched",
     "MethodUsed",
     "Place",
     "Privacy",
     "PublicUsed",
     "Refined",
     "Release",
+    "Rows",
     "WithSchema",
     "check_target",
     "draw_rows",

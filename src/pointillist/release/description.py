@@ -14,6 +14,7 @@ from pointillist.errors import InputError, Shown
 from pointillist.privacy.facts import Facts
 from pointillist.privacy.ledger import Entry, minus
 from pointillist.release.drawing import Drawn
+from pointillist.release.matching import Matched
 
 __all__ = ["FORMAT", "Description", "MethodUsed", "Privacy", "PublicUsed", "WithSchema", "read", "versions"]
 
@@ -123,6 +124,7 @@ class Description:
         given: the columns as they were given, if some of them were fine; ``schema`` has them merged.
         format: the format of the folder.
         rules: what the rules of the schema did to the rows, if it has any.
+        matched: how near the rows are to the model; None if they are as they were drawn.
     """
 
     method: MethodUsed
@@ -140,6 +142,7 @@ class Description:
     given: dict[str, Any] | None = None
     format: int = FORMAT
     rules: Drawn | None = field(default=None, metadata=OPTIONAL)
+    matched: Matched | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def facts(self) -> Facts:

@@ -3,7 +3,8 @@
 Where the model is a mixture of product distributions and the columns of rules have few combinations, these columns are
 drawn again together, from the product of the same row of the mixture restricted to what is allowed: the other columns
 stay as they are. Otherwise whole rows are drawn again until they are allowed, which draws from the model *given* the
-rules. A row that is still not allowed after some tries is changed in as few columns as possible. All of this is
+rules. A row that is still not allowed after some tries is changed in as few columns as possible. In the end rows are
+brought nearer to the model's answers (:mod:`pointillist.release.matching`), and go on to obey. All of this is
 post-processing, so that what it did to the rows can be published.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,10 +23,12 @@ from pointillist.data.obeying import Group
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table
 from pointillist.errors import Shown
-from pointillist.families.conditioning import Allowed, Joint, Masking, draw_given
+from pointillist.families.conditioning import Allowed, Joint, Mixture, draw_given
 from pointillist.framework import Family
+from pointillist.queries.base import Queries
+from pointillist.release.matching import Limits, Matched, match_rows
 
-__all__ = ["Drawn", "draw_rows", "drawn_rows"]
+__all__ = ["Drawn", "Rows", "draw_rows", "drawn_rows"]
 
 MOST_COMBINATIONS = 10_000
 """Rules whose columns have more combinations are obeyed by drawing whole rows again."""
@@ -52,7 +55,7 @@ class Drawn:
         repaired: the share of the rows that were changed, because none of the tries gave an allowed one.
         masked: the share of the rows of which only the columns of rules were drawn again.
         moved: how far the values of the column ``column`` were moved by the rules: the total variation distance between
-            its shares in the rows that were drawn first and in those of the release. It is the largest of all columns.
+            its shares in the rows that were drawn first and in those that obey. It is the largest of all columns.
         column: that column.
     """
 
@@ -70,6 +73,20 @@ class Drawn:
         return f"{text}; {fragment(self.column)} moved most, by {self.moved:.4f} (tvd)" if self.column else text
 
 
+class Rows(NamedTuple):
+    """Rows of a model.
+
+    Attributes:
+        table: the rows.
+        rules: what the rules of the schema did to them; None without rules.
+        matched: how near they are to the model; None if they are as they were drawn.
+    """
+
+    table: Table
+    rules: Drawn | None
+    matched: Matched | None
+
+
 def draw_rows(
     family: Family[Any],
     params: Any,
@@ -78,6 +95,7 @@ def draw_rows(
     seed: int,
     stream: int = 0,
     allowed: Allowed | None = None,
+    wanted: Sequence[Queries] = (),
 ) -> Table:
     """A table of rows drawn from a model, which obey the rules of the schema.
 
@@ -88,8 +106,11 @@ def draw_rows(
         seed: the seed of the draw.
         stream: another one gives other rows for the same seed.
         allowed: a condition: the probabilities with which codes are kept, by the position of the column.
+        wanted: queries that the rows are to answer as the model does, as well as they can
+            (:mod:`pointillist.release.matching`). Rows on a condition, and those of models that are no mixtures of
+            products, stay as they were drawn.
     """
-    return drawn_rows(family, params, schema, rows, seed, stream, allowed)[0]
+    return drawn_rows(family, params, schema, rows, seed, stream, allowed, wanted).table
 
 
 def drawn_rows(
@@ -100,16 +121,32 @@ def drawn_rows(
     seed: int,
     stream: int = 0,
     allowed: Allowed | None = None,
-) -> tuple[Table, Drawn | None]:
-    """The rows of :func:`draw_rows`, and what the rules did to them; None without rules.
+    wanted: Sequence[Queries] = (),
+) -> Rows:
+    """The rows of :func:`draw_rows`, and what was done to them.
 
     Args:
-        family, params, schema, rows, seed, stream, allowed: as in :func:`draw_rows`.
+        family, params, schema, rows, seed, stream, allowed, wanted: as in :func:`draw_rows`.
     """
     at_least("rows", whole("rows", rows), 1, 1000)
     key = [seed, (1 << 32) + stream]
+    found, rules = _obeying(family, params, schema, key, rows, allowed)
+    codes, labels = found[: len(schema.columns)], found[len(schema.columns) :]
+    if not wanted or not labels or not isinstance(family, Mixture):
+        return Rows(Table(schema, tuple(codes)), rules, None)
+    small, large = _by_size(schema)
+    limits = Limits(tuple(_joint(group) for group in small), frozenset(n for group in large for n in group.positions))
+    rng = np.random.default_rng([*key, TRIES + 1])
+    codes, matched = match_rows(family, params, schema.domain, codes, labels[0], wanted, limits, rng)
+    return Rows(Table(schema, tuple(codes)), rules, matched)
+
+
+def _obeying(
+    family: Family[Any], params: Any, schema: Schema, key: Sequence[int], rows: int, allowed: Allowed | None
+) -> tuple[Sequence[np.ndarray], Drawn | None]:
+    """Rows that obey the rules, and what the rules did to them. As in :func:`_sampled`, labels may follow the codes."""
     if not schema.rules:
-        return Table(schema, _sampled(family, params, key, rows, allowed)), None
+        return _sampled(family, params, key, rows, allowed), None
     first, codes = _first(family, params, schema, key, rows, allowed)
     kept = [np.array(one) for one in codes]
     broken = ~_workable(schema, first)
@@ -136,27 +173,39 @@ def drawn_rows(
         rng = np.random.default_rng([*key, TRIES])
         for group in schema.rule_groups:
             _repair(group, kept, drawn, bad, rng, allowed or {})
-    table = Table(schema, tuple(kept))
-    moved, column = _most_moved(schema, first, table.codes)
-    return table, Drawn(float(broken.mean()), len(bad) / rows, masked / rows, moved, column)
+    moved, column = _most_moved(schema, first, kept)
+    return kept, Drawn(float(broken.mean()), len(bad) / rows, masked / rows, moved, column)
+
+
+def _by_size(schema: Schema) -> tuple[list[Group], list[Group]]:
+    """The groups of rules whose columns have few combinations, and the others."""
+    found: tuple[list[Group], list[Group]] = [], []
+    for group in schema.rule_groups:
+        found[math.prod(column.size for column in group.columns) > MOST_COMBINATIONS].append(group)
+    return found
+
+
+def _joint(group: Group) -> Joint:
+    return Joint(group.positions, group.mask)
 
 
 def _first(
     family: Family[Any], params: Any, schema: Schema, key: Sequence[int], rows: int, allowed: Allowed | None
 ) -> tuple[Sequence[np.ndarray], Sequence[np.ndarray]]:
     """Rows as the model has them, and with the columns of rules drawn again where the family can do that."""
-    small = [group for group in schema.rule_groups if math.prod(c.size for c in group.columns) <= MOST_COMBINATIONS]
-    if not small or not isinstance(family, Masking):
+    small, _ = _by_size(schema)
+    if not small or not isinstance(family, Mixture):
         codes = _sampled(family, params, key, rows, allowed)
         return codes, codes
-    joints = [Joint(group.positions, group.mask) for group in small]
-    return family.sample_masked(np.random.default_rng(key), params, rows, joints, allowed)
+    rng, joints = np.random.default_rng(key), [_joint(group) for group in small]
+    first, codes, labels = family.sample_masked(rng, params, rows, joints, allowed)
+    return first, codes if allowed else (*codes, labels)
 
 
 def _most_moved(schema: Schema, first: Sequence[np.ndarray], last: Sequence[np.ndarray]) -> tuple[float, str]:
     """The largest total variation distance between the shares of a column in two tables, and the column."""
     found = []
-    for column, before, after in zip(schema.columns, first, last, strict=True):
+    for column, before, after in zip(schema.columns, first, last, strict=False):
         counts = [np.bincount(one, minlength=column.size) for one in (before, after)]
         found.append((float(np.abs(counts[0] - counts[1]).sum()) / 2 / len(before), column.name))
     return max(found, key=lambda one: one[0])
@@ -165,9 +214,15 @@ def _most_moved(schema: Schema, first: Sequence[np.ndarray], last: Sequence[np.n
 def _sampled(
     family: Family[Any], params: Any, key: Sequence[int], rows: int, allowed: Allowed | None
 ) -> tuple[np.ndarray, ...]:
-    """Rows of a model, on a condition or on none."""
+    """Rows of a model, on a condition or on none. If it is a mixture, and there is no condition, one more array says
+    from which row of the mixture each of them comes."""
     rng = np.random.default_rng(key)
-    return draw_given(family, rng, params, rows, allowed) if allowed else family.sample(rng, params, rows)
+    if allowed:
+        return draw_given(family, rng, params, rows, allowed)
+    if not isinstance(family, Mixture):
+        return family.sample(rng, params, rows)
+    codes, labels = family.sample_labelled(rng, params, rows)
+    return (*codes, labels)
 
 
 def _workable(schema: Schema, codes: Sequence[np.ndarray]) -> np.ndarray:

@@ -121,13 +121,15 @@ class Release:
         return as_pandas(self.to_arrow().slice(0, at_least("n", whole("n", n), 0, 5)), self.schema)
 
     def sample(self, rows: int, seed: int = 0, given: Mapping[str, Any] | None = None) -> Table:
-        """Draw more rows from the model: free, since the model is already private.
+        """Draw more rows from the model: free, since the model is already private. As in the release, values are then
+        exchanged until the rows answer the workload as the model does (:mod:`pointillist.release.matching`).
 
         Args:
             rows: the number of rows.
             seed: the seed of the draw; the rows differ from those of the release even for the same seed.
             given: a condition on the rows: for some columns the value, or a list of values of which any will do. A
-                number means its bin; None means missing. The other columns follow the model on this condition.
+                number means its bin; None means missing. The other columns follow the model on this condition, and no
+                values are exchanged.
         """
         return self._sample(rows, seed, {} if given is None else given)
 
@@ -136,7 +138,8 @@ class Release:
         rows = between("rows", whole("rows", rows), 1, MOST_ROWS, "give for example 1000")
         seed = between("seed", whole("seed", seed), 0, 2**63 - 1, "use 0")
         allowed, schema = condition_of(self.schema, given, exact)
-        return draw_rows(self.family, self.params, schema, rows, seed, stream=1, allowed=allowed)
+        wanted = self.workload.queries
+        return draw_rows(self.family, self.params, schema, rows, seed, stream=1, allowed=allowed, wanted=wanted)
 
     def sample_values(self, rows: int, seed: int = 0, given: Mapping[str, Any] | None = None) -> pa.Table:
         """Draw more rows, decoded to an Arrow table: :meth:`sample`, with the given numbers themselves in the rows.

@@ -17,15 +17,17 @@ import numpy as np
 
 from pointillist.checks import check, one_of
 from pointillist.data.columns import listed_labels
-from pointillist.data.domain import Domain
+from pointillist.data.domain import Attributes, Domain
 from pointillist.data.messages import fragment, reason
 from pointillist.data.parquet import promised_bytes
 from pointillist.data.schema import Schema
 from pointillist.errors import InputError, PointillistError, Shown
+from pointillist.families import components, markov
+from pointillist.families.components import Components
 from pointillist.families.generator import Generator
 from pointillist.families.histogram import Histogram
 from pointillist.families.junction import tree_cells
-from pointillist.families.markov import PREFIX, Markov
+from pointillist.families.markov import Markov
 from pointillist.families.records import RecordList
 from pointillist.families.relaxed import NOISE, Relaxed
 from pointillist.families.rows import ClippedRows, SoftmaxRows
@@ -191,6 +193,8 @@ def check_model(family_spec: Mapping[str, Any], domain: Domain, arrays: Mapping[
     wanted = _wanted(family_spec, domain)
     if family_spec.get("kind") == Markov.kind:
         _check_potentials(arrays, domain, _side(family_spec, "most_cells"))
+    if family_spec.get("kind") == Components.kind:
+        _check_scoped(arrays, domain, components.PREFIX)
     if wanted is None:
         return _check_finite(arrays, domain)
     names = Shown(", ".join(sorted(arrays))[:60] or "none")
@@ -304,21 +308,27 @@ def _check_finite(arrays: Mapping[str, np.ndarray], domain: Domain) -> None:
 
 def _check_potentials(arrays: Mapping[str, np.ndarray], domain: Domain, most_cells: int) -> None:
     """Refuse what is no potential of a graphical model, and models whose junction tree is larger than they say."""
+    scopes = _check_scoped(arrays, domain, markov.PREFIX)
+    rule = f"must have a junction tree of at most {most_cells:,} cells and one for each value"
+    cells = tree_cells(domain.sizes, scopes)
+    check(cells <= most_cells + sum(domain.sizes), "release: model", Shown(f"{cells:,} cells"), rule, AGAIN)
+
+
+def _check_scoped(arrays: Mapping[str, np.ndarray], domain: Domain, prefix: str) -> list[Attributes]:
+    """The scopes of tables over some columns each, by their names; refuses others."""
     scopes = []
     for name, array in arrays.items():
-        found = re.fullmatch(rf"{PREFIX}((?:_[0-9]{{1,6}})+)", name)
+        found = re.fullmatch(rf"{prefix}((?:_[0-9]{{1,6}})+)", name)
         scope = tuple(int(place) for place in found[1].split("_")[1:]) if found else ()
         good = bool(scope) and scope == tuple(sorted(set(scope))) and scope[-1] < len(domain)
-        rule = f"must be called {PREFIX}_ and the positions of its columns"
+        rule = f"must be called {prefix}_ and the positions of its columns"
         check(good, "release: model, array", fragment(name), rule, AGAIN)
         check(array.dtype.kind == "f", f"release: model, {name}", Shown(array.dtype), "must hold numbers", AGAIN)
         shape = domain.shape(scope)
         rule = f"must have the shape {_shown(shape)}, as the schema says"
         check(array.shape == shape, f"release: model, {name}", Shown(_shown(array.shape)), rule, AGAIN)
         scopes.append(scope)
-    rule = f"must have a junction tree of at most {most_cells:,} cells and one for each value"
-    cells = tree_cells(domain.sizes, scopes)
-    check(cells <= most_cells + sum(domain.sizes), "release: model", Shown(f"{cells:,} cells"), rule, AGAIN)
+    return scopes
 
 
 def _anything(arrays: Mapping[str, np.ndarray], domain: Domain) -> None:

@@ -39,6 +39,7 @@ import numpy as np
 from pointillist.checks import check, share
 from pointillist.data.sources import distinct_rows, keys_of
 from pointillist.errors import Shown
+from pointillist.queries.base import is_direct
 from pointillist.queries.counting import weighted_answers
 from pointillist.queries.workload import Workload
 
@@ -189,6 +190,10 @@ class _Game:
         owners = np.searchsorted(offsets, queries, side="right") - 1
         for m in np.unique(owners):
             member = self.workload.queries[m]
+            if is_direct(member):
+                held = member.holds(self.codes)[:, queries[owners == m] - offsets[m]]
+                found.extend(np.flatnonzero(one).astype(np.int32) for one in held.T)
+                continue
             keys = keys_of(self.codes, self.workload.domain, member.scope)
             cells = queries[owners == m] - offsets[m]
             if not member.partition:

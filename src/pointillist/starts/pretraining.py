@@ -19,6 +19,7 @@ from pointillist.errors import InputError
 from pointillist.families.relaxed import Params, Relaxed
 from pointillist.framework import Info
 from pointillist.queries.base import Queries
+from pointillist.queries.counting import public_counts
 from pointillist.queries.measurement import Measurement
 from pointillist.updates.descent import Recipe, cells_data, combined, descend
 
@@ -60,10 +61,7 @@ class Pretraining:
     def fit(self) -> tuple[Params, Info]:
         """One descent on exact public counts, as if sampling were their noise."""
         total = self.public.rows
-        counts = [
-            one.of_marginal(table)
-            for one, table in zip(self.queries, self.public.count([q.scope for q in self.queries]), strict=True)
-        ]
+        counts = public_counts(self.public, self.queries)
         shares = np.concatenate(counts) / total
         # A table with one distinct record has no sampling noise: any fit is compared with that of one row then.
         sigma = max(float(np.sqrt(total * np.mean(shares * (1 - shares)))), 1.0)

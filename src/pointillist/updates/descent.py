@@ -73,6 +73,11 @@ State = dict[str, Any]
 class Answering(Protocol):
     """How the errors of rows are computed."""
 
+    @property
+    def sampled(self) -> bool:
+        """Whether some answers are estimated from records that are drawn, by data["key"]."""
+        ...
+
     def errors(self, rows: jax.Array, data: Data) -> Arrays:
         """Answers minus targets; differentiable."""
         ...
@@ -87,10 +92,11 @@ class ByProducts:
 
     def __init__(self, family: Relaxed, queries: Sequence[Queries]) -> None:
         self.layout = family.layout(queries)
+        self.sampled = self.layout.sampled
 
     def errors(self, rows: jax.Array, data: Data) -> Arrays:
         targets = self.layout.split(data["targets"])
-        return [a - t for a, t in zip(self.layout.answers(rows), targets, strict=True)]
+        return [a - t for a, t in zip(self.layout.answers(rows, data.get("key")), targets, strict=True)]
 
     def weights(self, data: Data) -> Arrays:
         return self.layout.split(data["weights"])
@@ -98,6 +104,8 @@ class ByProducts:
 
 class ByGathering:
     """Some single queries, by gathering the columns of each."""
+
+    sampled = False
 
     def __init__(self, family: Relaxed, queries: Sequence[Queries]) -> None:
         from pointillist.queries.answering import Lift
@@ -272,6 +280,9 @@ class _Program:
         import optax
 
         recipe, key, noise = self.recipe, state["key"], state["noise"]
+        if self.answering.sampled:  # other records at every step
+            key, draw = jax.random.split(key)
+            data = data | {"key": draw}
         if recipe.resample:
             key, draw = jax.random.split(key)
             noise = {NOISE: jax.random.normal(draw, noise[NOISE].shape)}

@@ -12,6 +12,9 @@ residual is larger than the noise, and the last descent still lowered the whole 
 helped in a trial (see below). The model is the mixture of several such fits, which differ in their starts: what they
 have fitted of the noise differs, and averages out in part.
 
+The first term also has the sums over blocks of neighbouring values of ordered attributes
+(:mod:`pointillist.updates.coarser`); residuals and distances below are those of the measured cells alone.
+
 The first term alone follows the noise. The second is 0 for a product of marginals and grows with every dependency
 between attributes. The logarithm is for values that depend strongly on each other, as where one column repeats another:
 what a square would take from them is the largest error by far. The penalty rises from 0 during the first steps, so that
@@ -26,12 +29,13 @@ sigma_c^2 to the second; the difference of two such distances, of fits f and g, 
 tau^-2) sum_c (f_c - g_c)^2 / sigma_c^2). tau = 0.7 leaves the first not much noisier than y itself, so that what is
 best for it is best for y. s = 1 and s = 1.5^-7 are tried. From the one that is closer, s rises by 1.5 and then in steps
 of 1.5^2, up to 1.5^3, as long as the distance gets smaller, or else falls in such steps, down to 1.5^-11, as long as it
-gets smaller by a standard error. If the fit leaves clearly more than noise, the rows of all fits are tried in one fit:
-rows that differ can then carry more dependencies, and rows start again at cells that are missed by far
-(:mod:`pointillist.updates.residuals`). Otherwise the fit with the s that was found is repeated, up to three times in
-all, as long as that makes the distance smaller by two standard errors and by a tenth of what is left of it without the
-noise, (1 + tau^-2) for every cell: a wide table may need it. All of this uses nothing but the noisy values: it is
-post-processing, and z, which protects nothing, may come from any generator.
+gets smaller by a standard error. From below 1 it rises unless it is a standard error farther than the nearest one. If
+the fit leaves clearly more than noise, the rows of all fits are tried in one fit: rows that differ can then carry more
+dependencies, and rows start again at cells that are missed by far (:mod:`pointillist.updates.residuals`). Otherwise the
+fit with the s that was found is repeated, up to three times in all, as long as that makes the distance smaller by two
+standard errors and by a tenth of what is left of it without the noise, (1 + tau^-2) for every cell: a wide table may
+need it. All of this uses nothing but the noisy values: it is post-processing, and z, which protects nothing, may come
+from any generator.
 
 A *public table* with the fractions x_c adds to the measurements: each of its cells counts as a measurement
 of x_c with the variance v_c / kappa, v_c = a x_c (1 - x_c) + b. How far the two tables are apart is measured:
@@ -59,11 +63,13 @@ from pointillist.families.relaxed import Params, Relaxed
 from pointillist.framework import Info, Log, Updated
 from pointillist.privacy.facts import Facts
 from pointillist.queries.base import Queries
+from pointillist.queries.counting import public_counts
 from pointillist.queries.intervals import Intervals
 from pointillist.queries.measurement import to_simplex
 from pointillist.queries.tie import Tie
 from pointillist.queries.workload import offsets_of
 from pointillist.reporting import Steps, steps_of
+from pointillist.updates.coarser import Coarser
 from pointillist.updates.descent import Recipe, cells_data, combined, descend
 from pointillist.updates.residuals import most_by_chance, reseeded, standardised
 
@@ -128,6 +134,8 @@ class ShrunkenFit:
         whole: fit over all that may be measured, not only over what was measured: then rounds that measure ever more
             share one compiled program.
         rounds: the number of rounds after which there is a fit, by the facts of a run; None for a fit after each.
+        lines: for every attribute the number of its codes that lie on a line; see
+            :class:`~pointillist.updates.coarser.Coarser`.
     """
 
     family: Relaxed
@@ -140,6 +148,7 @@ class ShrunkenFit:
     public: PublicTable | None = None
     whole: bool = False
     rounds: Callable[[Facts], int] | None = None
+    lines: tuple[int, ...] = ()
 
     def init(self, params: Params) -> None:
         return None
@@ -198,20 +207,22 @@ class ShrunkenFit:
         family = self.rows_of(choice)
         queries, cells = target.queries, int(np.count_nonzero(target.precision))
         targets, precision = target.with_public(choice.weight)
+        coarser = Coarser(queries, self.lines)
         ways = one_way(family.domain, queries, targets, precision)
         base = np.log(np.maximum(np.concatenate(ways), LEAST_SHARE))
         params = family.init(rng)
         params = params | {"logits": params["logits"] + jnp.asarray(base, jnp.float32)[None, :]}
         penalty = 2 * choice.strength * LAMBDA * target.sigma**-POWER / cells
-        data = cells_data(family.layout(queries), targets, precision, cells) | {"penalty": np.float32(penalty)}
+        every, fitted = coarser.all_queries, coarser.extended(targets, precision)
+        data = cells_data(family.layout(every), *fitted, cells) | {"penalty": np.float32(penalty)}
         least = np.inf
         for count in range(MOST_TOGETHER if choice.together else MOST_DESCENTS):
             # The descent consumes what it starts from.
-            params, info = descend(family, queries, self.recipe, rng, jax.tree.map(jnp.copy, params), data)
+            params, info = descend(family, every, self.recipe, rng, jax.tree.map(jnp.copy, params), data)
             stalled = info["loss"] > 0.99 * least
             least = min(least, info["loss"])
             residual = info["loss"] - penalty * info["spread"]
-            if choice.weight:  # then the loss is also that of the public cells
+            if choice.weight or coarser.views:  # then the loss is also that of the public cells, or of blocks of cells
                 answers = family.answers(params, queries)
                 residual = float(np.sum(target.precision * (answers - target.targets) ** 2)) / cells
             info = dict(info) | {"residual": residual}
@@ -247,11 +258,16 @@ class ShrunkenFit:
         if split.closer(far.answers, best.answers, CLEARLY):
             best, power = far, -FAR
         for sign in (1, -1):
-            step = 1
+            step, nearest = 1, best
             while -MOST_DOWN <= (next_power := power + sign * step) <= MOST_UP:
                 new = split.trial(Choice(float(FACTOR**next_power)))
-                if not split.closer(new.answers, best.answers, 0.0 if sign > 0 else CLEARLY):
+                if sign > 0 and next_power <= 0:  # back towards 1, which is the rule where nothing speaks against it
+                    stops = split.closer(nearest.answers, new.answers, CLEARLY)
+                else:
+                    stops = not split.closer(new.answers, best.answers, 0.0 if sign > 0 else CLEARLY)
+                if stops:
                     break
+                nearest = new if split.closer(new.answers, nearest.answers, 0.0) else nearest
                 best, power, step = new, next_power, 2
                 split.left = ((MOST_UP - power if sign > 0 else MOST_DOWN + power) + 1) // 2
             if step > 1:
@@ -280,8 +296,7 @@ class PublicCells:
         measured = precision[offsets_of(queries)[:-1]] > 0
         asked = [one for one, paid in zip(queries, measured, strict=True) if paid or one in target.borrowed]
         covered = _answered_by(public, asked)
-        tables = public.count([one.scope for one in covered])
-        counts = {one: one.of_marginal(table) for one, table in zip(covered, tables, strict=True)}
+        counts = dict(zip(covered, public_counts(public, covered), strict=True))
         fractions = np.concatenate([counts[q] / public.rows if q in counts else np.zeros(q.size) for q in queries])
         known = np.concatenate([np.full(one.size, one in counts) for one in queries])
         both = known & (precision > 0)

@@ -1,0 +1,151 @@
+"""Spark: the counts of a real local Spark with several partitions, cell by cell those of the table in memory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from pointillist import Categorical, Constant, Grid, InputError, Schema, Table, load, prepare, synthesize
+from pointillist.data import spark as spark_module
+from pointillist.data.kernel import in_passes
+from pointillist.data.sources import count
+from pointillist.data.spark import SparkSource, is_spark
+from pointillist.job import source_of
+from pointillist.queries import halfspaces
+
+pyspark = pytest.importorskip("pyspark", reason="the extra spark is not installed")
+if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+    pytest.skip("Spark needs Java", allow_module_level=True)
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of Spark about other packages
+SCOPES = [(0,), (2, 0), (0, 1), (0, 1, 2)]
+OPTIONS: dict[str, Any] = {"epsilon": 1.0, "workload": "marginals:2", "method": "mwem", "insecure_noise_seed": 0}
+ENOUGH = 10**9
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Any]:
+    from pyspark.sql import SparkSession
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        settings = {"spark.ui.enabled": "false", "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "3"}
+        builder = SparkSession.builder.master("local[2]").appName("pointillist")
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        found = builder.getOrCreate()
+        found.sparkContext.setLogLevel("OFF")
+        yield found
+        found.stop()
+
+
+@pytest.fixture(scope="module")
+def town() -> Table:
+    return load("demo").project(["district", "age", "commute"])
+
+
+@pytest.fixture(scope="module")
+def frame(session: Any, town: Table) -> Any:
+    cells = town.to_arrow(0).append_column("left", [["x"] * len(town)])
+    return session.createDataFrame(cells).repartition(11)
+
+
+def test_counts_are_those_of_the_table_in_memory(frame: Any, town: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = replace(town.schema, ignore=("left",))
+    assert is_spark(frame)
+    assert not is_spark(town.to_pandas())
+    monkeypatch.setattr(spark_module, "FAN_IN", 3)  # eleven partitions, then four, then two
+    source = SparkSource(frame, schema, ENOUGH)
+    assert source.rows == len(town)
+    expected = count(source_of(town, None), SCOPES)
+    for found, wanted in zip(count(source, SCOPES), expected, strict=True):
+        assert found.dtype == np.int64
+        assert np.array_equal(found, wanted)
+    assert (source.memory.held, source.memory.readings) == (0, 2)
+    monkeypatch.setattr(spark_module, "VECTOR_BYTES", 8 * 100)  # in several passes
+    narrow = SparkSource(frame, schema, ENOUGH)
+    assert all(np.array_equal(a, b) for a, b in zip(count(narrow, SCOPES), expected, strict=True))
+    assert narrow.memory.readings == 1 + len(in_passes(town.domain, SCOPES, 100)) > 2
+    with pytest.raises(ValueError, match="are counted where they are"):
+        source.batches()
+
+
+@pytest.mark.parametrize("relation", ["replace", "add-remove"])
+def test_a_release_is_the_same(relation: str, frame: Any, town: Table) -> None:
+    options = OPTIONS | {"relation": relation, "delta": 1e-9}
+    schema = replace(town.schema, ignore=("left",))
+    made, expected = synthesize(frame, schema=schema, **options), synthesize(town, **options)
+    assert np.array_equal(made.answers(), expected.answers())
+    assert made.statement == expected.statement
+
+
+def test_fine_columns_are_merged_in_the_partitions(session: Any) -> None:
+    rng = np.random.default_rng(0)
+    cells = pd.DataFrame({"x": rng.normal(0, 20, 2000).clip(-99, 99), "y": rng.integers(0, 3, 2000)})
+    schema = Schema((Grid("x", (-100, 100)), Categorical("y", (0, 1, 2))))
+    options = {"epsilon": 2.0, "insecure_noise_seed": 1, "workload": "marginals:2"}
+    options["settings"] = {"rows": 20, "t_max": 5}
+    frame = session.createDataFrame(pa.Table.from_pandas(cells)).repartition(4)
+    made = synthesize(frame, schema=schema, **options)
+    assert np.array_equal(made.answers(), synthesize(cells, schema=schema, **options).answers())
+
+
+def test_bad_values_are_counted_and_not_shown(session: Any, charges: list[Any]) -> None:
+    cells = pa.table({"a": ["x", "secret", "y", "x"] * 100, "b": ["1"] * 399 + ["secret"]})
+    frame = session.createDataFrame(cells).repartition(3)
+    strict, gaps = Categorical("a", ("x", "y")), Categorical("a", ("x", "y"), missing=True)
+    few, fine = Categorical("b", ("1", "2"), missing=True), Categorical("b", ("1", "secret"))
+    cases = [
+        ((gaps, few), "error", "column 'a' must only hold values of the schema, got 100 other cells"),
+        ((strict, few), "missing", "column 'a' must only hold values of the schema, got 100 other cells"),
+        ((Categorical("a", ("x", "secret", "y")), few), "error", "column 'b' must only .*, got 1 other cell;"),
+        ((Categorical("a", ("q", "r")), fine), "error", "got more than 100 other cells"),
+    ]
+    for columns, how, sentence in cases:
+        with pytest.raises(InputError, match=sentence) as refused:
+            prepare(frame, schema=Schema(columns), epsilon=1.0, on_bad_value=how)
+        assert "secret" not in str(refused.value)
+    constant = Schema.of([gaps, Constant("b", "1")])
+    with pytest.raises(InputError, match="column 'b' must only hold values of the schema, got") as refused:
+        SparkSource(frame, constant, ENOUGH, "missing")
+    assert "secret" not in str(refused.value)
+    source = SparkSource(frame, Schema((gaps, few)), ENOUGH, "missing")
+    assert count(source, [(0,), (1,)])[0].tolist() == [200, 100, 100]
+    assert charges == []
+
+
+def test_other_frames_are_refused(session: Any, frame: Any, town: Table) -> None:
+    schema = replace(town.schema, ignore=("left",))
+    with pytest.raises(InputError, match="table must have every column of the schema"):
+        SparkSource(frame.drop("age"), schema, ENOUGH)
+    with pytest.raises(InputError, match="table must only have columns of the schema"):
+        SparkSource(frame, town.schema, ENOUGH)
+    with pytest.raises(InputError, match="table must have rows"):
+        SparkSource(frame.limit(0), schema, ENOUGH)
+    with pytest.raises(InputError, match=r"unit must not be given with a Spark DataFrame.*keep one row of each unit"):
+        prepare(frame, schema=schema, unit="left", max_rows=1, epsilon=1.0, delta=1e-9)
+    broken = frame.selectExpr("*", "CAST(raise_error(commute) AS INT) AS z")
+    with pytest.raises(InputError, match="must be a DataFrame that Spark can read to its end") as refused:
+        SparkSource(broken, Schema((*schema.columns, Categorical("z", (1, 2))), ignore=("left",)), ENOUGH)
+    assert len(str(refused.value)) < 200
+
+
+def test_queries_that_need_every_row_are_refused(
+    frame: Any, town: Table, charges: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(halfspaces, "MOST_TABLE", 1)
+    schema = replace(town.schema, ignore=("left",))
+    with pytest.raises(InputError, match="workload must be over few columns each for rows of Spark"):
+        prepare(frame, schema=schema, epsilon=1.0, workload="halfspaces:3")
+    assert charges == []

@@ -1,0 +1,127 @@
+"""Residuals: what they are, their sensitivity by brute force over all neighbours, and how they are saved."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from tests.contract.test_contract import small_table
+
+from pointillist import InputError, Workload
+from pointillist.data.domain import Domain
+from pointillist.data.neighbours import Relation
+from pointillist.data.sources import TableSource
+from pointillist.privacy.budget import Budget
+from pointillist.privacy.curator import Ask, Curator
+from pointillist.privacy.ledger import Ledger
+from pointillist.queries import residuals
+from pointillist.queries.residuals import Residual, Residuals
+from pointillist.queries.workload import queries_of
+
+DOMAINS = [(2,), (3,), (2, 2), (2, 3), (3, 4), (2, 2, 2), (2, 3, 4), (4, 2, 3, 2)]
+
+
+def every(sizes: tuple[int, ...], seed: int = 0, most: int = 3) -> Residuals:
+    """The residuals of all sets of up to three attributes, with random weights; some are left out."""
+    rng = np.random.default_rng(seed)
+    scopes = [s for k in range(1, most + 1) for s in itertools.combinations(range(len(sizes)), k)]
+    kept = [s for n, s in enumerate(scopes) if n == 0 or rng.random() < 0.8]
+    return Residuals(tuple(Residual(s, tuple(sizes[i] for i in s), int(rng.integers(1, 9))) for s in kept))
+
+
+def columns_of(queries: Residuals) -> np.ndarray:
+    """What one record adds to the residuals, for every record of the domain: by the definition as a Kronecker
+    product."""
+    columns = []
+    for record in itertools.product(*map(range, queries.shape)):
+        parts = []
+        for part in queries.parts:
+            column = np.ones(1, int)
+            for i, m in zip(part.scope, part.shape, strict=True):
+                code = record[queries.scope.index(i)]
+                column = np.kron(column, m * np.eye(m, dtype=int)[code] - 1)
+            parts.append(part.weight * column)
+        columns.append(np.concatenate(parts))
+    return np.array(columns)
+
+
+@pytest.mark.parametrize("sizes", DOMAINS)
+def test_residuals_are_what_the_definition_says(sizes: tuple[int, ...]) -> None:
+    queries = every(sizes)
+    columns = columns_of(queries)
+    table = np.random.default_rng(1).integers(0, 50, len(columns))
+    assert np.array_equal(queries.of_marginal(table), table @ columns)
+    values = np.random.default_rng(2).standard_normal(queries.size)
+    assert np.allclose(queries.to_marginal(values), columns @ values)
+
+
+@pytest.mark.parametrize("limit", [16, 0])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("sizes", DOMAINS)
+def test_sensitivities_hold_for_all_neighbours(
+    sizes: tuple[int, ...], seed: int, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under both relations; the squared length is attained as long as all ways to differ are compared."""
+    monkeypatch.setattr(residuals, "MOST_ATTRIBUTES", limit)
+    residuals._sensitivity.cache_clear()
+    queries = every(sizes, seed)
+    columns = columns_of(queries)
+    for relation in Relation:
+        changes = columns if relation is Relation.ADD_REMOVE else (columns[:, None] - columns).reshape(-1, queries.size)
+        claimed = queries.sensitivity(relation)
+        square = int((changes**2).sum(axis=1).max())
+        assert claimed.single >= np.abs(changes).max()
+        assert claimed.l1 >= np.abs(changes).sum(axis=1).max()
+        assert claimed.l2_squared >= square
+        if relation is Relation.ADD_REMOVE or limit:
+            assert claimed.l2_squared == square
+        if relation is Relation.ADD_REMOVE:
+            assert claimed.exact
+            assert (claimed.single, claimed.l1) == (np.abs(changes).max(), np.abs(changes).sum(axis=1).max())
+    residuals._sensitivity.cache_clear()
+
+
+def test_residuals_survive_saving() -> None:
+    domain = Domain(("a", "b", "c"), (2, 3, 4))
+    queries = every(domain.sizes)
+    assert queries_of(queries.to_dict(domain.names), domain) == queries
+
+
+def test_the_curator_counts_the_parts_and_charges_once() -> None:
+    """One charge for all residuals, at their common sensitivity; without the marginal over all attributes."""
+    table = small_table()
+    queries = every(table.domain.sizes)
+    ledger = Ledger(Budget(1.0, 1e-6, Relation.REPLACE))
+    (measured,) = Curator(TableSource(table), ledger).measure([Ask(queries, ledger.left)])
+    (entry,) = ledger.entries
+    assert round(entry.sensitivity**2) == queries.sensitivity(Relation.REPLACE).l2_squared
+    assert measured.sigma == entry.scale
+    whole = np.zeros(table.domain.sizes, int)
+    np.add.at(whole, tuple(table.codes), 1)
+    truth = queries.of_marginal(whole.ravel())
+    assert np.abs(measured.counts - truth).max() < 8 * entry.scale
+    assert np.std(measured.counts - truth) == pytest.approx(entry.scale, rel=0.3)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Residual((0,), (1,), 1), "two values or more"),
+        (lambda: Residual((0,), (3,), 0), "weight of 1 or more"),
+        (lambda: Residuals(()), "at least one scope"),
+        (lambda: Residuals((Residual((0,), (3,), 1), Residual((0,), (3,), 2))), "of each once"),
+        (lambda: Residuals((Residual((0,), (3,), 1), Residual((0, 1), (4, 2), 2))), "same size"),
+        (lambda: every((2, 3)).holds([]), "no single record satisfies"),
+        (lambda: every((2, 3)).take([0]), "measured together"),
+        (lambda: Residual((0,), (3,), 2**40).of_marginal(np.full(3, 2**30)), "too many rows"),
+    ],
+)
+def test_what_is_no_residual_is_refused(make: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()  # type: ignore[operator]
+
+
+def test_residuals_are_not_wanted_for_themselves() -> None:
+    with pytest.raises(InputError, match="must hold queries that records satisfy"):
+        Workload(Domain(("a", "b"), (2, 3)), (every((2, 3)),))
