@@ -7,9 +7,11 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import queue  # noqa: F401  (see make_clocks_jump)
 import random
 import signal
 import sys
+import threading  # noqa: F401
 import time
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +29,11 @@ _skews: list[Callable[[], float]] = []
 
 
 def make_clocks_jump() -> None:
-    """Let the clocks of the time module go through this module: before anything is imported that binds them."""
+    """Let the clocks of the time module go through this module: before anything is imported that binds them.
+
+    The locks of Python keep the true clock, since threading and queue are imported already: they wait until a time on a
+    monotonic clock, for years if that one goes back, which no system's clock does.
+    """
     for name in CLOCKS:
         setattr(time, name, _jumping(getattr(time, name)))
 
