@@ -63,7 +63,7 @@ def measured(name: str, epsilon: float) -> list[Line]:
 
 
 def _some(order: int, table: Table) -> Workload:
-    """Marginals over so many columns: all, or some of them."""
+    """Marginals over this number of columns: all, or some of them."""
     if math.comb(len(table.domain), order) <= MOST:
         return all_kway(table.domain, order)
     return random_kway(table.domain, order, MOST, 0, len(table))

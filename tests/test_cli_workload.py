@@ -48,7 +48,7 @@ def test_an_explanation_for_programs(run: Run) -> None:
     ("arguments", "sentence"),
     [
         (("marginals:9", "--data", "people.csv"), "workload: K must be in 1 .. 4"),
-        (("marginals:1", "--data", "other.csv"), "data must be a schema, a file with one beside it, or a dataset"),
+        (("marginals:1", "--data", "other.csv"), "data must be a schema, a file with one next to it, or a dataset"),
         (("none.toml", "--data", "people.csv"), "workload must be an existing file"),
     ],
 )

@@ -72,5 +72,5 @@ def _schema_of(data: str) -> Schema:
     if is_dataset(data):
         return datasets.load(data).schema
     file = Path(data) if data.endswith(".toml") else schema_beside(data)
-    check(file.is_file(), "data", data, "must be a schema, a file with one beside it, or a dataset", "check the path")
+    check(file.is_file(), "data", data, "must be a schema, a file with one next to it, or a dataset", "check the path")
     return Schema.load(file)

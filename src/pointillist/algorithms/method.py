@@ -72,7 +72,7 @@ class Task:
             raise InputError("workload", Shown("other queries"), rule, "use mwem, rap_softmax, gem or auto")
 
     def require_tables(self) -> None:
-        """Refuse queries over so many attributes that no marginal over these can be held, for graphical models."""
+        """Refuse queries over more attributes than a marginal in memory can have, for graphical models."""
         wide = sum(map(is_direct, self.workload.queries))
         rule = "must be over few columns each for a graphical model"
         check(not wide, "workload", Shown(f"{wide:,} wide groups"), rule, "use auto, rap_softmax, gem or mwem")

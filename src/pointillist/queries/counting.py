@@ -1,7 +1,7 @@
 """Exact integer answers to queries, from a source or from weighted records (host side).
 
-Most queries are sums of cells of the marginal over their scope, which many of them share. Queries over so many
-attributes that this marginal would be too large are counted record by record, in the same pass.
+Most queries are sums of cells of the marginal over their scope, which many of them share. Queries over too many
+attributes for such a marginal are counted record by record, in the same pass.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Terms are joined by ``+``. COLUMN is a name, in backticks if it has other characters than letters, digits and ``_``.
 K stands for one number of attributes or several, such as ``1,2,3``; ``@COLUMN`` keeps the sets that have that column.
-Without COUNT all sets are taken, else so many of them, drawn by SEED (0).
+Without COUNT all sets are taken, else COUNT of them, drawn by SEED (0).
 """
 
 from __future__ import annotations

@@ -224,7 +224,7 @@ class _Targets:
 
     @classmethod
     def of(cls, domain: Domain, scopes: Sequence[Attributes], family: Mixture, params: Any, rows: int) -> _Targets:
-        """The expected counts of so many rows of a model."""
+        """The expected counts of a number of rows of a model."""
         every = tuple(dict.fromkeys((*scopes, *((i,) for i in range(len(domain))))))
         counts = np.concatenate([np.rint(GRID * rows * part) / GRID for part in family.expected(params, every)])
         return cls(domain, every, len(scopes), counts)
