@@ -125,7 +125,7 @@ def test_a_run_with_a_unit_is_not_resumed_with_a_dataset(run: Run, home: Path, m
         assert run("synth", "people.csv", *UNIT, "--out", "r")[0] == 2
     code, _, err = run("resume", "r", "demo")
     assert code == 2
-    assert "data must not be a named dataset where the run has a unit" in " ".join(err.split())
+    assert "unit must be given with a table that has its column" in " ".join(err.split())
 
 
 def test_contradictory_rules_spend_nothing(run: Run, home: Path) -> None:

@@ -580,7 +580,8 @@ def test_a_release_of_format_1_loads(name: str) -> None:
     domain = release.schema.domain
     assert release.workload == all_kway(domain, 2)
     answers = np.concatenate([release.answers(all_kway(domain, k)) for k in (1, 2, 3)])
-    assert np.allclose(answers, np.load(OLD / name / "answers.npy"), rtol=0, atol=1e-6)
+    expected_answers = np.clip(np.load(OLD / name / "answers.npy"), 0, 1)  # those of rap went below 0 at the time
+    assert np.allclose(answers, expected_answers, rtol=0, atol=1e-6)
     assert np.array_equal(release.answers(), release.answers(all_kway(domain, 2)))
     sample = release.sample(9, seed=2)
     assert sample.schema == release.schema
