@@ -220,6 +220,8 @@ def test_workloads_that_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     with pytest.raises(InputError, match="must give at most 5,000,000 marginals"):
         random_kway(wide, 50, 3)
+    with pytest.raises(InputError, match="workload must have at most 500,000,000 queries, got 1 marginals, 1,267,6"):
+        all_kway(wide, 100)
     monkeypatch.setattr(kway, "MOST_QUERIES", 100)
     with pytest.raises(InputError) as caught:
         all_kway(DOMAIN, 3)

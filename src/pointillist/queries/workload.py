@@ -92,7 +92,7 @@ class Workload:
     @property
     def size(self) -> int:
         """|Q|, the number of single queries."""
-        return int(self.offsets[-1])
+        return sum(one.size for one in self.queries)  # of any size: what is too large is refused by it
 
     @property
     def scopes(self) -> tuple[Attributes, ...]:
