@@ -250,6 +250,12 @@ def test_scopes_must_be_increasing_positions(wrong: tuple[int, ...]) -> None:
         Workload(DOMAIN, (Product(wrong, tuple(map(Intervals.prefixes, sizes))),))
 
 
+@pytest.mark.parametrize("weights", [(1e308, 1e-308), (1.0, 2e6), (5e-324, 1.0)])
+def test_weights_that_are_too_far_apart_are_refused(weights: tuple[float, float]) -> None:
+    with pytest.raises(InputError, match="weights must be at most 1,000,000 times as large as the smallest, got"):
+        Workload.of(DOMAIN, ["a", "b"], weights)
+
+
 def test_a_workload_must_not_be_empty() -> None:
     with pytest.raises(InputError, match="workload must have at least one query, got 0; name some attributes"):
         Workload(DOMAIN, ())
