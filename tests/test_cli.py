@@ -16,6 +16,7 @@ from tests.command import Run, tree
 
 import pointillist
 from pointillist.algorithms import METHODS
+from pointillist.cli_tables import folder_of, schema_beside
 from pointillist.data import datasets
 from pointillist.data.schema import Categorical, Schema
 from pointillist.privacy.ledger import Entry
@@ -585,6 +586,12 @@ def test_another_schema_than_the_release(run: Run, home: Path) -> None:
     assert run("evaluate", "people.csv", "release", "--schema", "people.schema.toml").code == 0
 
 
+@pytest.mark.parametrize("data", [".", "..", "*.csv", "/", "../*"])
+def test_the_current_folder_has_a_schema_beside_it(data: str, home: Path) -> None:
+    folder = (folder_of(data) or Path(data)).resolve()
+    assert schema_beside(data) == folder.parent / f"{folder.name}.schema.toml"
+
+
 def test_a_pattern_and_values_outside_of_the_schema(run: Run, home: Path) -> None:
     (home / "parts" / "year=2024").mkdir(parents=True)
     rows = "".join(f"{'abc?'[n % 4]},{n % 2}\n" for n in range(400))
@@ -601,5 +608,10 @@ def test_a_pattern_and_values_outside_of_the_schema(run: Run, home: Path) -> Non
     assert "the table was read once" in done.err
     assert Release.load(home / "release").description.total == 800
     assert run("verify", "release", "--replay").code == 0
-    inside = run("synth", "parts", *options, "--out", "parts/release")
-    assert "out must not lie in the folder of the table" in inside.err
+    for data in ("parts", "parts/*/*.csv", "parts/**/*.csv"):
+        inside = run("synth", data, *options, "--out", "parts/release")
+        assert "out must not lie in the folder of the table" in inside.err
+    assert "data must hold files with a table" in run("synth", "*.nothing", *options, "--out", "new").err
+    (home / "1.csv").write_text(f"x,y\n{rows}")
+    schema = ("--schema", "parts.schema.toml", "--on-bad-value", "missing")
+    assert run("synth", "[0-9].csv", *options, *schema, "--out", "new").code == 0

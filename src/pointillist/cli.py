@@ -38,6 +38,7 @@ from pointillist.cli_tables import (
     is_dataset,
     load_public,
     read_table,
+    reads_inside,
     schema_beside,
     tell_dialect,
 )
@@ -210,8 +211,7 @@ def synth(
     inputs = _inputs(data, schema, public, workload)
     check_target(out, force, inputs)
     rule, hint = "must not lie in the folder of the table, which would then hold other rows", "choose another folder"
-    folder = None if is_dataset(data) else folder_of(data)
-    check(folder is None or not out.resolve().is_relative_to(folder.resolve()), "out", str(out), rule, hint)
+    check(is_dataset(data) or not reads_inside(data, out), "out", str(out), rule, hint)
     chosen = settings_of(settings or [], rounds)
     if method is not None:
         get_method(method).configure(chosen)

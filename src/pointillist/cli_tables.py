@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,6 +33,7 @@ __all__ = [
     "is_dataset",
     "load_public",
     "read_table",
+    "reads_inside",
     "schema_beside",
     "tell_dialect",
 ]
@@ -61,13 +63,14 @@ def schema_beside(data: str) -> Path:
     Args:
         data: The file of the table, a folder or a pattern.
     """
-    data = str(folder_of(data) or data)
-    name = Path(data).name
+    path = folder_of(data) or Path(data)
+    path = path.resolve() if path.name in ("", "..") else path  # the current folder has a name, too
+    name = path.name
     for ending in sorted((*SUFFIXES, *DATABASES), key=len, reverse=True):
         if name.endswith(ending):
             name = name.removesuffix(ending)
             break
-    return Path(data).with_name(f"{name}.schema.toml")
+    return path.parent / f"{name}.schema.toml"
 
 
 def folder_of(data: str) -> Path | None:
@@ -79,6 +82,23 @@ def folder_of(data: str) -> Path | None:
     if is_pattern(data):
         return fixed_folder(Path(data))
     return Path(data) if Path(data).is_dir() else None
+
+
+def reads_inside(data: str, out: Path) -> bool:
+    """Return whether files that are written into a folder could be taken for files of a table.
+
+    Args:
+        data: A file, a folder or a pattern.
+        out: The folder, which need not exist.
+    """
+    folder = folder_of(data)
+    if folder is None or not out.resolve().is_relative_to(folder.resolve()):
+        return False
+    inside = out.resolve().relative_to(folder.resolve()).parts
+    if not inside or not is_pattern(data):
+        return True
+    first = Path(data).parts[len(folder.parts)]
+    return first == "**" or fnmatch(inside[0], first)
 
 
 def read_table(data: str, dialect: Dialect | None = None, name: str = "data") -> pa.Table:

@@ -218,3 +218,9 @@ def test_rows_of_raw_answers_follow_the_marginals_that_they_are_drawn_from() -> 
     first = slice(0, 6)  # the pair of the first two columns
     assert np.abs(counted - truth)[first].max() < 0.02
     assert (len(list(parts_of_log(release.log)))) == 10
+
+
+def test_marginals_with_too_many_subsets_are_refused() -> None:
+    wide = tuple(range(28))
+    with pytest.raises(InputError, match="at most 1,000,000 subsets of their columns in all, got 268,435,456"):
+        plan_of((2,) * 28, (wide,), Relation.REPLACE)

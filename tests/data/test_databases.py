@@ -50,13 +50,27 @@ def test_a_table_a_query_and_a_relation(town: Table, database: Path) -> None:
     query = "SELECT commute, district, age FROM people WHERE age >= -1 OR age IS NULL"
     names = ("people", "main.people", '"people"', 'main."people"')
     streams = [query_of(database, one) for one in (*names, query)]
+
+    def check(stream: Any) -> None:
+        for most in (10**9, 1000):  # with and without room for the codes
+            source = scanned(stream, town.schema, most)
+            assert source.rows == len(town)
+            assert all(np.array_equal(a, b) for a, b in zip(count(source, SCOPES), expected, strict=True))
+
+    for stream in streams:
+        check(stream)
     with duckdb.connect(str(database), read_only=True) as connection:
-        streams.append(stream_of(connection.table("people")))  # type: ignore[arg-type]
-        for stream in streams:
-            for most in (10**9, 1000):  # with and without room for the codes
-                source = scanned(stream, town.schema, most)
-                assert source.rows == len(town)
-                assert all(np.array_equal(a, b) for a, b in zip(count(source, SCOPES), expected, strict=True))
+        check(stream_of(connection.table("people")))
+
+
+@pytest.mark.parametrize("query", ["SELECT * FROM 'more.csv'", "SELECT * FROM read_text('more.csv')", "outside"])
+def test_a_query_has_no_access_to_other_files(database: Path, home: Path, query: str) -> None:
+    (home / "more.csv").write_text("a\nsecret\n")
+    with duckdb.connect(str(database)) as connection:
+        connection.execute("CREATE VIEW outside AS SELECT * FROM read_csv('more.csv')")
+    with pytest.raises(InputError, match="sql must be a query of this database") as caught:
+        query_of(database, query)
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

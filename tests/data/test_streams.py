@@ -480,3 +480,22 @@ def test_a_folder_that_cannot_be_read_is_refused(
     monkeypatch.setattr(os, "scandir", closed)
     with pytest.raises(InputError, match=r"must be a folder that can be read \(Permission denied\), got .*year=2024"):
         Files.find(path)
+
+
+def test_links_are_not_left_out_without_a_word(cells: pa.Table, tmp_path: Path) -> None:
+    path = folder(cells, tmp_path / "people")
+    (path / "more.csv").symlink_to(tmp_path / "gone.csv")
+    with pytest.raises(InputError, match=r"data must be an existing file or the name of a dataset, got .*more.csv"):
+        Files.find(path)
+    (path / "more.csv").unlink()
+    (path / "more").symlink_to(tmp_path, target_is_directory=True)
+    with pytest.raises(InputError, match=r"data must not hold links to folders, got .*more"):
+        Files.find(path)
+
+
+def test_a_pattern_leaves_out_what_a_folder_does(cells: pa.Table, tmp_path: Path) -> None:
+    path = folder(cells, tmp_path / "people")
+    (path / "_temporary").mkdir()
+    parquet.write_table(cells, path / "_temporary" / "part-0.parquet")
+    in_folder = [file.path for file in Files.find(path).files]
+    assert [file.path for file in Files.find(path / "*" / "*.parquet").files] == in_folder

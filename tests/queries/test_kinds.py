@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pointillist.data.domain import Domain
+from pointillist.data.neighbours import Relation
 from pointillist.errors import InputError
-from pointillist.queries.base import Queries
+from pointillist.queries.base import Queries, Sensitivity
 from pointillist.queries.cells import Cells, box_of, meet
 from pointillist.queries.intervals import Intervals
 from pointillist.queries.marginal import Marginal
@@ -335,6 +336,30 @@ def test_intervals_as_a_matrix(factor: Intervals, seed: int) -> None:
 
 
 # --- boxes
+
+
+def test_intervals_of_very_fine_columns() -> None:
+    """What all pairs of codes would be too many for."""
+    domain = Domain(("x", "y"), (20_000, 3))
+    few = Intervals(20_000, tuple((low, low + 4000) for low in range(0, 16_001, 2000)))
+    ranges = Product.of(domain, {"x": few, "y": "values"})
+    assert ranges.sensitivity(Relation.REPLACE) == Sensitivity.of_indicators(4)
+    assert ranges.sensitivity(Relation.ADD_REMOVE) == Sensitivity.of_indicators(2)
+    prefixes = Product.of(Domain(("x", "y"), (2000, 3)), {"x": "prefixes", "y": "values"})
+    assert prefixes.sensitivity(Relation.REPLACE) == Sensitivity.of_indicators(4000)
+    with pytest.raises(InputError, match="intervals must be at most 5,000,000, codes times intervals, got 400,000,000"):
+        Product.of(domain, {"x": "prefixes"})
+
+
+def test_too_many_different_codes_have_a_bound() -> None:
+    many = Product.of(Domain(("x",), (2100,)), {"x": Intervals(2100, tuple((x, x + 2) for x in range(2099)))})
+    assert many.sensitivity(Relation.REPLACE) == Sensitivity.of_indicators(4, exact=False)
+
+
+def test_a_query_that_always_holds_does_not_change_if_a_row_is_replaced() -> None:
+    every = Product.of(Domain(("x", "y"), (3, 2)), {"x": "prefixes", "y": Intervals(2, ((0, 2),))}).take([2])
+    assert every.sensitivity(Relation.REPLACE) == Sensitivity.of_indicators(0)
+    assert every.sensitivity(Relation.ADD_REMOVE) == Sensitivity.of_indicators(1)
 
 
 def inside(box: Any, domain: Domain) -> np.ndarray:

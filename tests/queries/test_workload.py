@@ -220,6 +220,8 @@ def test_workloads_that_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     with pytest.raises(InputError, match="must give at most 5,000,000 marginals"):
         random_kway(wide, 50, 3)
+    with pytest.raises(InputError, match="workload must have at most 500,000,000 queries, got 1 marginals, 1,267,6"):
+        all_kway(wide, 100)
     monkeypatch.setattr(kway, "MOST_QUERIES", 100)
     with pytest.raises(InputError) as caught:
         all_kway(DOMAIN, 3)
@@ -246,6 +248,12 @@ def test_scopes_must_be_increasing_positions(wrong: tuple[int, ...]) -> None:
         Workload(DOMAIN, (Marginal(wrong, tuple(sizes)),))
     with pytest.raises(ValueError, match=refusal):
         Workload(DOMAIN, (Product(wrong, tuple(map(Intervals.prefixes, sizes))),))
+
+
+@pytest.mark.parametrize("weights", [(1e308, 1e-308), (1.0, 2e6), (5e-324, 1.0)])
+def test_weights_that_are_too_far_apart_are_refused(weights: tuple[float, float]) -> None:
+    with pytest.raises(InputError, match="weights must be at most 1,000,000 times as large as the smallest, got"):
+        Workload.of(DOMAIN, ["a", "b"], weights)
 
 
 def test_a_workload_must_not_be_empty() -> None:

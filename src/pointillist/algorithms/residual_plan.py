@@ -47,6 +47,9 @@ most tables, and squares that floating point holds exactly."""
 MOST_SQUARE = 2 * SQUARE
 """What rounding weights up to 1 may make of it."""
 
+MOST_RESIDUALS = 1_000_000
+"""The largest number of subsets of all scopes: a marginal over k attributes has 2^k."""
+
 CLOSE, MOST_STEPS = 1e-5, 5000
 """The mixture of differences is good enough when its weights lose no more than this share."""
 
@@ -81,6 +84,9 @@ def plan_of(sizes: tuple[int, ...], scopes: tuple[Attributes, ...], relation: Re
         scopes: the attributes of each marginal of the workload.
         relation: which tables are neighbours.
     """
+    subsets = sum(2 ** len(scope) for scope in scopes)
+    rule = f"must have marginals with at most {MOST_RESIDUALS:,} subsets of their columns in all"
+    check(subsets <= MOST_RESIDUALS, "workload", Shown(f"{subsets:,}"), rule, "use marginals of fewer columns")
     spread = _spread(sizes, scopes)
     if not spread:
         return None

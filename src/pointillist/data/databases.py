@@ -1,4 +1,8 @@
-"""Tables and queries of a DuckDB database file, read in pieces. The file is opened for reading only."""
+"""Tables and queries of a DuckDB database file, read in pieces.
+
+The file is opened for reading only, and a query has access to nothing else: not to other files, which could change
+between two readings, not to the network and not to further extensions of DuckDB.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,12 @@ __all__ = ["DATABASES", "is_database", "query_of"]
 
 DATABASES = (".duckdb", ".ddb", ".db")
 """The endings of database files."""
+CLOSED = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+"""The settings under which a database is opened."""
 PART = r"""(?:[^\W\d]\w*|"[^"]+")"""
 NAME = re.compile(rf"{PART}(?:\.{PART})*")
 
@@ -100,7 +110,7 @@ class Query:
             )
             raise InputError(self.name, str(self.file.path), rule, hint) from None
         try:
-            connection = duckdb.connect(str(self.file.path), read_only=True)
+            connection = duckdb.connect(str(self.file.path), read_only=True, config=dict(CLOSED))
         except duckdb.Error:
             rule = "must be a DuckDB database that can be opened for reading"
             raise InputError(self.name, str(self.file.path), rule, "check the file, or close it elsewhere") from None

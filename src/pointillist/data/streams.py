@@ -152,9 +152,10 @@ def _files_of(given: Path, name: str) -> list[tuple[Path, dict[str, str | None]]
     if given.is_dir():
         found, base = _inside(given, name), given
     elif is_pattern(str(given)):
-        matches = [Path(match) for match in sorted(glob.glob(str(given), recursive=True))]
-        found = [path for match in matches for path in (_inside(match, name) if match.is_dir() else [match])]
         base = fixed_folder(given)
+        matches = [Path(match) for match in sorted(glob.glob(str(given), recursive=True))]
+        matches = [match for match in matches if _is_data(match.relative_to(base))]
+        found = [path for match in matches for path in (_inside(match, name) if match.is_dir() else [match])]
     else:
         return [(given, {})]
     rule = "must hold files with a table, such as .csv or .parquet"
@@ -175,7 +176,7 @@ def fixed_folder(pattern: Path) -> Path:
 
 def _inside(folder: Path, name: str) -> list[Path]:
     """Return the tables in a folder and its folders; names that begin with a point or an underscore are no data.
-    A folder that cannot be read is refused: its rows would be left out."""
+    What cannot be read is refused, and so are links to folders, which may lead back: their rows would be left out."""
 
     def refuse(error: OSError) -> None:
         rule = f"must be a folder that can be read ({reason(error)})"
@@ -183,9 +184,17 @@ def _inside(folder: Path, name: str) -> list[Path]:
 
     found: list[Path] = []
     for place, folders, files in os.walk(folder, onerror=refuse):
-        folders[:] = [one for one in folders if one[0] not in "._"]
-        found.extend(Path(place, one) for one in files if one[0] not in "._" and one.endswith(SUFFIXES))
-    return sorted(path for path in found if path.is_file())
+        folders[:] = [one for one in folders if _is_data(Path(one))]
+        for one in folders:
+            rule, hint = "must not hold links to folders", "give a folder with the files themselves"
+            check(not Path(place, one).is_symlink(), name, str(Path(place, one)), rule, hint)
+        found.extend(Path(place, one) for one in files if _is_data(Path(one)) and one.endswith(SUFFIXES))
+    return sorted(found)
+
+
+def _is_data(path: Path) -> bool:
+    """Return whether no name on the way to a file begins with a point or an underscore."""
+    return all(part[0] not in "._" for part in path.parts)
 
 
 def _folder_values(path: Path) -> dict[str, str | None]:

@@ -86,11 +86,19 @@ class Cells:
         whole = self.whole.sensitivity(relation)
         if whole.single > 1:  # not predicates: what holds for all of them holds for some
             return replace(whole, exact=False)
+        if relation is Relation.REPLACE and self._always:
+            return Sensitivity.of_indicators(0)
         if self.whole.partition or self.size == 1:  # the sets have at most one member
             changed = 1 if relation is Relation.ADD_REMOVE or self.size == 1 else 2
             return Sensitivity.of_indicators(changed, exact=self.factors is not None)  # some slabs hold for no record
         found = sensitivity_by_enumeration(self, relation)
         return found if found.exact else Sensitivity.of_indicators(min(found.l1, whole.l1), exact=False)
+
+    @property
+    def _always(self) -> bool:
+        """Whether this is a single product of intervals that holds for every record."""
+        box = box_of(self)
+        return box is not None and list(box.values()) == [(0, size) for size in self.shape]
 
     def take(self, cells: Sequence[int]) -> Cells:
         return Cells(self.whole, tuple(self.taken[cell] for cell in cells))

@@ -89,8 +89,9 @@ class Halfspaces:
         rule = "must not have weights"
         check(not both, "crossed", [domain.names[i] for i in both], rule, "leave them out of one of both")
         scope = tuple(sorted((*given, *others)))
-        lowest = sum(min(many) for many in given.values())
-        added = {i: tuple(w - min(many) for w in many) for i, many in given.items()}
+        least = {i: min(many) for i, many in given.items()}
+        lowest = sum(least.values())
+        added = {i: tuple(w - least[i] for w in many) for i, many in given.items()}
         span = sum(max(many) for many in added.values())
         thresholds = [at_most] if isinstance(at_most, int) else list(at_most)
         ends = [whole("at_most", t) - lowest + 1 for t in thresholds]
@@ -146,7 +147,7 @@ class Halfspaces:
     @cached_property
     def partition(self) -> bool:
         """Whether the intervals are disjoint and cover all scores."""
-        return bool((self.intervals.matrix.sum(axis=1) == 1).all())
+        return bool((self.intervals.depth == 1).all())
 
     def keys(self, codes: Sequence[np.ndarray]) -> np.ndarray:
         """The combination of crossed values and the score of each record, as one number."""

@@ -8,8 +8,12 @@ from functools import cache, cached_property
 import numpy as np
 
 from pointillist.checks import check
+from pointillist.errors import Shown
 
 __all__ = ["Intervals"]
+
+MOST_NUMBERS = 5_000_000
+"""The largest matrix F, codes times columns, unless it is the identity: the prefixes of some two thousand codes."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,9 @@ class Intervals:
         for low, high in self.bounds:
             good = 0 <= low < high <= self.size
             check(good, "interval", (low, high), f"must be 0 <= low < high <= {self.size}", "give codes of the column")
+        numbers = self.size * len(self.bounds)
+        rule, hint = f"must be at most {MOST_NUMBERS:,}, codes times intervals", "use ranges, or coarser columns"
+        check(numbers <= MOST_NUMBERS or self.identity, "intervals", Shown(f"{numbers:,}"), rule, hint)
 
     @staticmethod
     @cache
@@ -47,6 +54,20 @@ class Intervals:
     def identity(self) -> bool:
         """Whether the columns are the codes themselves."""
         return self.bounds == tuple((x, x + 1) for x in range(self.size))
+
+    @cached_property
+    def nested(self) -> bool:
+        """Whether all begin, or all end, at the same code. What holds for one of two codes then includes all
+        that holds for the other."""
+        return any(len(set(ends)) == 1 for ends in zip(*self.bounds, strict=True))
+
+    @cached_property
+    def depth(self) -> np.ndarray:
+        """The number of columns that hold for each code."""
+        steps = np.zeros(self.size + 1, np.int64)
+        np.add.at(steps, [low for low, _ in self.bounds], 1)
+        np.subtract.at(steps, [high for _, high in self.bounds], 1)
+        return np.cumsum(steps)[:-1]
 
     @cached_property
     def matrix(self) -> np.ndarray:

@@ -84,7 +84,7 @@ class Product:
     @property
     def partition(self) -> bool:
         """Whether every factor has one column for each code, in disjoint intervals that cover all codes."""
-        return all((factor.matrix.sum(axis=1) == 1).all() for factor in self.factors)
+        return all((factor.depth == 1).all() for factor in self.factors)
 
     def holds(self, codes: Sequence[np.ndarray]) -> np.ndarray:
         rows = [factor.matrix[codes[i]] for i, factor in zip(self.scope, self.factors, strict=True)]
@@ -112,7 +112,7 @@ class Product:
         of them, g_i(v, w) being the number of columns that hold for both v and w; the largest value is found exactly,
         attribute by attribute (:func:`_most_changed`)."""
         if relation is Relation.ADD_REMOVE:
-            return Sensitivity.of_indicators(math.prod(int(f.matrix.sum(axis=1).max()) for f in self.factors))
+            return Sensitivity.of_indicators(math.prod(int(f.depth.max()) for f in self.factors))
         changed, exact = _most_changed(self.factors)
         return Sensitivity.of_indicators(changed, exact)
 
@@ -153,20 +153,38 @@ def _most_changed(factors: tuple[Intervals, ...]) -> tuple[int, bool]:
 
     A, B and G are products over the attributes of numbers a, b >= g >= 0. A pair with a larger a and b and a smaller g
     is at least as good, whatever the other attributes are, so only the pairs that no other one dominates are kept.
-    Beyond the limit, g is taken for 0, which can only make the value larger.
+    Beyond the limit, a and b are taken as large as they get and g for 0, which can only make the value larger.
     """
     exact = True
     front = np.ones((1, 3), np.int64)
     for factor in factors:
-        shared = np.rint(factor.matrix.astype(float) @ factor.matrix.T.astype(float)).astype(np.int64)  # exact
-        own = np.diag(shared)
-        triples = np.stack(np.broadcast_arrays(own[:, None], own, shared), axis=-1).reshape(-1, 3)
-        pairs = _undominated(triples)
+        pairs = _pairs(factor)
+        exact = exact and pairs is not None
+        pairs = np.array([[factor.depth.max(), factor.depth.max(), 0]]) if pairs is None else pairs
         if len(front) * len(pairs) > MOST_PAIRS:
             exact = False
             front = np.append(front[:, :2].max(axis=0), 0)[None, :]
         front = _undominated((front[:, None, :] * pairs).reshape(-1, 3))
     return int((front[:, 0] + front[:, 1] - 2 * front[:, 2]).max()), exact
+
+
+def _pairs(factor: Intervals) -> np.ndarray | None:
+    """The triples (a, b, g) of all pairs of codes that no other one dominates; None if there are too many.
+
+    Of nested columns g is the smaller of a and b, so that the larger one may as well be the largest of all.
+    """
+    if factor.identity:
+        return np.array([[1, 1, int(factor.size == 1)]])
+    if factor.nested:
+        fewer = np.unique(factor.depth)
+        most = np.full_like(fewer, fewer.max())
+        return np.concatenate([np.stack([most, fewer, fewer], axis=1), np.stack([fewer, most, fewer], axis=1)])
+    different = np.unique(factor.matrix, axis=0)
+    if len(different) ** 2 > MOST_PAIRS:
+        return None
+    shared = np.rint(different.astype(float) @ different.T.astype(float)).astype(np.int64)  # exact
+    own = np.diag(shared)
+    return _undominated(np.stack(np.broadcast_arrays(own[:, None], own, shared), axis=-1).reshape(-1, 3))
 
 
 def _undominated(triples: np.ndarray) -> np.ndarray:

@@ -29,6 +29,9 @@ KINDS: dict[str, Any] = {
 }
 """The kinds of queries that can be read back from plain data, by name."""
 
+MOST_TIMES = 1e6
+"""The largest weight is at most so many times the smallest: what matters less is not worth a measurement."""
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -66,6 +69,9 @@ class Workload:
         check(len(self.weights) in (0, len(self.queries)), "weights", len(self.weights), rule, hint)
         for weight in set(self.weights):
             positive("weights", weight)
+        times = max(self.weights, default=1.0) / min(self.weights, default=1.0)
+        rule, hint = f"must be at most {MOST_TIMES:,.0f} times as large as the smallest", "leave out the least"
+        check(times <= MOST_TIMES, "weights", Shown(f"{times:.3g} times"), rule, hint)
         if len(set(self.weights)) == 1:
             object.__setattr__(self, "weights", ())
 
@@ -92,7 +98,7 @@ class Workload:
     @property
     def size(self) -> int:
         """|Q|, the number of single queries."""
-        return int(self.offsets[-1])
+        return sum(one.size for one in self.queries)  # of any size: what is too large is refused by it
 
     @property
     def scopes(self) -> tuple[Attributes, ...]:
