@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pointillist.answers import intervals
 from pointillist.data.columns import Column
 from pointillist.data.table import Table
 from pointillist.queries.base import Queries
 from pointillist.queries.groups import Groups
 from pointillist.queries.workload import offsets_of
 from pointillist.release import Release
-from pointillist.reports.intervals import intervals
 from pointillist.reports.labels import Bars, bars_of
 
 __all__ = ["ColumnFigure", "SizeClass", "Tie", "Trust", "column_figures", "selection_of", "strongest_ties", "trust_in"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pointillist.answers import intervals
 from pointillist.checks import share
 from pointillist.evaluation import report
 from pointillist.evaluation.judgement import NOTICE, Evaluation
@@ -18,7 +19,6 @@ from pointillist.queries.workload import offsets_of
 from pointillist.release import Release
 from pointillist.reports.charts import Bar, bar_chart, legend, percent
 from pointillist.reports.figures import ColumnFigure, column_figures, selection_of
-from pointillist.reports.intervals import intervals
 from pointillist.reports.markup import Html, data_table, disclosure, join, tag
 from pointillist.reports.page import Fact, Section, page
 from pointillist.reports.statements import Statements

@@ -11,8 +11,8 @@ from pointillist.data.schema import About
 from pointillist.release import Release
 from pointillist.reports.charts import Bar, bar_chart, legend, percent
 from pointillist.reports.figures import MOST_COLUMNS, ColumnFigure
-from pointillist.reports.intervals import SOURCE
 from pointillist.reports.markup import Html, data_table, disclosure, join, tag
+from pointillist.reports.trust_shown import source_of
 
 __all__ = ["shares_shown"]
 
@@ -33,7 +33,7 @@ def shares_shown(release: Release, figures: Sequence[ColumnFigure], level: float
     """
     intro = (
         "Bars are shares of the synthetic rows. The lines at their ends are intervals that hold the share in the real "
-        f"table with a probability of {100 * level:g} % each. They come from {SOURCE}."
+        f"table with a probability of {100 * level:g} % each. {source_of(release)}"
     )
     notes = [tag("p", one, class_="note") for one in _left_out(release)]
     cards = [_card(release, n, one, level) for n, one in enumerate(figures)]

@@ -10,9 +10,10 @@ from pointillist.reports.charts import Bar, bar_chart, percent
 from pointillist.reports.figures import SizeClass, Trust
 from pointillist.reports.markup import Html, data_table, join, tag
 
-__all__ = ["trust_shown", "utility_of", "workload_in_words"]
+__all__ = ["source_of", "trust_shown", "utility_of", "workload_in_words"]
 
 RULE = " Above this size, 95 % of the answers have an interval that is narrower than the answer."
+ALONE = "An answer that no measurement determines has no interval."
 NOTHING = "No answer of the workload is large enough to be used alone."
 
 
@@ -23,6 +24,20 @@ def workload_in_words(release: Release) -> str:
         release: the release.
     """
     return release.workload.describe().partition(" (")[0]
+
+
+def source_of(release: Release) -> str:
+    """Where the intervals come from, in words.
+
+    Args:
+        release: the release.
+    """
+    if release.replicates is None:
+        return f"They come from the noise of the measurements alone. {ALONE}"
+    return (
+        f"They come from {len(release.replicates):,} simulated runs on the model, which count the error of the model as "
+        "well as the noise, or from the noise of the measurements where that is narrower."
+    )
 
 
 def utility_of(release: Release, trust: Trust, level: float) -> str:
