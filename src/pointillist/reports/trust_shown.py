@@ -35,8 +35,8 @@ def source_of(release: Release) -> str:
     if release.replicates is None:
         return f"They come from the noise of the measurements alone. {ALONE}"
     return (
-        f"They come from {len(release.replicates):,} simulated runs on the model, which count the error of the model as "
-        "well as the noise, or from the noise of the measurements where that is narrower."
+        f"They come from {len(release.replicates):,} simulated runs on the model, which count the error of the model "
+        "as well as the noise, or from the noise of the measurements where that is narrower."
     )
 
 
