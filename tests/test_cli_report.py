@@ -71,6 +71,7 @@ def test_a_page_and_a_record(run: Run, release: Path, charges: list[Entry]) -> N
     assert run("verify", "release").code == 0
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_a_page_for_the_holder_is_readable_by_its_owner_only(run: Run, release: Path) -> None:
     made = run("report", "release", "--holder", "people.csv", "--out", "h.html", "--target", "job")
     assert made.code == 0, made.err

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from tests.reports.made import SCRIPT, fine_frame, hostile_table
 from tests.reports.parsed import Page
+from threadpoolctl import threadpool_limits
 
 from pointillist import InputError, Release, load
 from pointillist.evaluation.report import true_answers
@@ -16,7 +17,8 @@ from pointillist.reports import Statements, holder_report
 
 @pytest.fixture(scope="module")
 def page(release: Release) -> Page:
-    return Page(holder_report(release, hostile_table(), Statements(title=f"T {SCRIPT}"), target="smoker"))
+    with threadpool_limits(1):  # threads of the models that wait for each other are slow where other programs run
+        return Page(holder_report(release, hostile_table(), Statements(title=f"T {SCRIPT}"), target="smoker"))
 
 
 def test_it_is_marked_in_every_place(page: Page) -> None:
