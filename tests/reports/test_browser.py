@@ -118,7 +118,8 @@ def test_the_holders_banner_stays_on_the_screen_and_on_paper(
     paper = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": False})["data"])
     assert paper.startswith(b"%PDF")
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    assert browser.execute_script("return getComputedStyle(document.querySelector('.banner')).position") == "fixed"
+    mark = "const mark = getComputedStyle(document.body, '::after'); return [mark.content, mark.position]"
+    assert browser.execute_script(mark) == ['"NOT PRIVATE"', "fixed"]  # what is fixed is printed on every page
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ def test_it_is_marked_in_every_place(page: Page) -> None:
     assert page.text.startswith("NOT PRIVATE: Real against synthetic")
     assert page.text.count("NOT private") >= 2
     assert ".banner { position: sticky" in page.style
-    assert ".banner { position: fixed" in page.style  # on every printed page
+    assert 'body.private::after { content: "NOT PRIVATE"; position: fixed' in page.style  # on every printed page
 
 
 def test_it_compares_columns_pairs_marginals_and_models(page: Page, release: Release) -> None:

@@ -50,7 +50,7 @@ def how_to_cite(release: Release, holder: Statements, evidence: Evidence | None)
     digest = "" if evidence is None else evidence.digests.get(ROWS, "")
     mark = [tag("p", f"SHA-256 of {ROWS}: {digest}", class_="note")] if digest else []
     fields = (("License", holder.license), ("Published", holder.published), ("Contact", holder.contact))
-    words = [tag("div", tag("dt", one), tag("dd", stated(text, one))) for one, text in fields]
+    words = [tag("div", tag("dt", one), tag("dd", stated(text))) for one, text in fields]
     quote = tag("blockquote", tag("p", holder.citation or _citation(release, holder)), *mark)
     return join((quote, tag("dl", *words, class_="blocks")))
 

@@ -94,8 +94,8 @@ def _errors(found: Evaluation) -> Html:
 
 
 def _table(figures: Figures) -> Html:
-    note = [tag("p", figures.note, class_="note")] if figures.note else []
-    return join((data_table(figures.title, figures.head, figures.rows), *note))
+    """A table of the evaluation. Its title is the heading of the section."""
+    return data_table(figures.note or "Figures of the evaluation", figures.head, figures.rows)
 
 
 def _coverage(release: Release, real: Any, level: float) -> Html:

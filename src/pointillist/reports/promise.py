@@ -136,16 +136,19 @@ def exactly(release: Release) -> Html:
     )
 
 
-def stated(text: str, topic: str) -> Html:
+def stated(text: str, topic: str = "") -> Html:
     """What the holder says, marked as such, or that they say nothing.
 
     Args:
         text: the holder's words; may be empty.
-        topic: what they are about.
+        topic: what they are about, where nothing else says it.
     """
     if not text:
-        return tag("p", f"{topic}: not stated by the holder.", class_="unstated")
-    return tag("div", tag("p", f"{topic}, as the holder states:", class_="by"), paragraphs(text), class_="stated")
+        return tag(
+            "p", f"{topic}: not stated by the holder." if topic else "Not stated by the holder.", class_="unstated"
+        )
+    said = f"{topic}, as the holder states:" if topic else "As the holder states:"
+    return tag("div", tag("p", said, class_="by"), paragraphs(text), class_="stated")
 
 
 def blocks(release: Release, holder: Statements, utility: str) -> Html:

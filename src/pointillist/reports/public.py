@@ -102,7 +102,7 @@ def _what(release: Release, holder: Statements) -> Html:
         "No replacement for the real table where a decision depends on details that were not measured.",
     ]
     fields = (("Purpose", holder.purpose), ("Holder", holder.holder), ("Contact", holder.contact))
-    words = [tag("div", tag("dt", name), tag("dd", stated(text, name))) for name, text in fields]
+    words = [tag("div", tag("dt", name), tag("dd", stated(text))) for name, text in fields]
     panels = tag("div", _panel("It is", good), _panel("It is not", bad), class_="two")
     return join((panels, tag("dl", *words, class_="blocks")))
 
