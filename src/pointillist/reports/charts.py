@@ -17,8 +17,8 @@ LINE = 42
 """The height of a bar with its label."""
 THICK = 12
 """The height of the bar alone."""
-MOST_LETTERS = 34
-"""Letters of a label that a chart shows."""
+LETTERS = 26
+"""Letters of a label that a chart shows, if nothing else is said."""
 
 PATTERNS = raw(
     '<svg class="patterns" width="0" height="0" aria-hidden="true" focusable="false"><defs>'
@@ -51,7 +51,7 @@ class Bar:
     second: float | None = None
 
 
-def short(text: str, most: int = MOST_LETTERS) -> str:
+def short(text: str, most: int = LETTERS) -> str:
     """A text, cut where it is too long for a chart.
 
     Args:
@@ -74,7 +74,9 @@ def percent(value: float) -> str:
     return f"{scaled:.1f} %" if abs(scaled) >= 0.995 else f"{scaled:.2g} %"
 
 
-def bar_chart(name: str, title: str, description: str, bars: Sequence[Bar], most: float | None = None) -> Html:
+def bar_chart(
+    name: str, title: str, description: str, bars: Sequence[Bar], most: float | None = None, letters: int = LETTERS
+) -> Html:
     """Horizontal bars, each below its label, with error bars.
 
     Args:
@@ -83,10 +85,11 @@ def bar_chart(name: str, title: str, description: str, bars: Sequence[Bar], most
         description: its figures in words.
         bars: the bars.
         most: the value at the right end; by default the largest one.
+        letters: the letters of a label that fit.
     """
     ends = [one for bar in bars for one in (bar.value, bar.high, bar.second or 0.0) if math.isfinite(one)]
     scale = 100 / (most or max(ends, default=0.0) or 1.0)
-    lines = [_bar(bar, n * _height(bars), scale) for n, bar in enumerate(bars)]
+    lines = [_bar(bar, n * _height(bars), scale, letters) for n, bar in enumerate(bars)]
     labels = {"aria_labelledby": f"{name}-title {name}-text", "role": "img", "class_": "chart"}
     head = (tag("title", title, id=f"{name}-title"), tag("desc", description, id=f"{name}-text"))
     return tag("svg", *head, *lines, width="100%", height=len(bars) * _height(bars), **labels)
@@ -96,11 +99,11 @@ def _height(bars: Sequence[Bar]) -> int:
     return LINE + (THICK if any(bar.second is not None for bar in bars) else 0)
 
 
-def _bar(bar: Bar, top: int, scale: float) -> Html:
+def _bar(bar: Bar, top: int, scale: float, letters: int) -> Html:
     at = top + 21
     length = max(0.0, min(bar.value * scale, 100.0))
     parts = [
-        tag("text", short(bar.name), x=0, y=top + 15, class_="label"),
+        tag("text", short(bar.name, letters), x=0, y=top + 15, class_="label"),
         tag("text", bar.text, x="100%", y=top + 15, text_anchor="end", class_="value"),
         tag("rect", x=0, y=at, width="100%", height=THICK, class_="ground"),
         tag("rect", x=0, y=at, width=f"{length:.2f}%", height=THICK, class_=f"bar {bar.kind}"),

@@ -61,7 +61,8 @@ def _citation(release: Release, holder: Statements) -> str:
     facts = f"epsilon = {rounded_up(loss.epsilon)}, delta = {shown(loss.delta)}, protecting {unit_of(about)}"
     name, title, year = holder.holder or "[holder]", holder.title or "[title]", holder.published[:4] or "n.d."
     made = f"made with Pointillist {about.versions.get('pointillist', '')}".strip()
-    text = f"{name} ({year}): {title}. Synthetic data under differential privacy ({facts}), {made}."
+    promise = f"under differential privacy ({facts})" if about.privacy.private else "with seeded noise, NOT PRIVATE"
+    text = f"{name} ({year}): {title}. Synthetic data {promise}, {made}."
     return f"{text} {holder.url}".strip()
 
 

@@ -124,7 +124,7 @@ def _coverage(release: Release, real: Any, level: float) -> Html:
         "true answer. These are the intervals of the public page."
     )
     head = ("True answer", "Answers", "Without interval", "In the interval", "Median half width")
-    chart = bar_chart("covered-chart", "True answers inside of their intervals", words, bars, most=1.0)
+    chart = bar_chart("covered-chart", "True answers inside of their intervals", words, bars, most=1.0, letters=38)
     return join((tag("p", text), tag("div", chart, class_="card wide"), data_table("Coverage by size", head, rows)))
 
 
@@ -160,7 +160,7 @@ def _card(n: int, figure: ColumnFigure, truth: np.ndarray, distance: float) -> H
         "article",
         tag("h3", name),
         tag("p", f"tvd {distance:.4f}; synthetic / real", class_="kind"),
-        bar_chart(f"column-{n}", f"Shares of {name}, synthetic and real", words, bars),
+        bar_chart(f"column-{n}", f"Shares of {name}, synthetic and real", words, bars, letters=18),
         disclosure(f"Figures of {name}", data_table(f"{name}: synthetic and real shares", head, rows)),
         class_="card",
     )

@@ -41,7 +41,7 @@ def public_report(
     sections = [
         Section("what", "What this is", _what(release, holder)),
         Section("promise", "The promise", join((*_warning(release), plainly(release.description)))),
-        Section("exactly", "The promise, exactly", exactly(release)),
+        Section("exactly", "The promise, exactly", join((*_warning(release), exactly(release)))),
         Section("evaluation", "For an evaluation", _evaluation(release, holder, utility_of(release, trust, level))),
         Section("ledger", "How the budget was spent", ledger_shown(release)),
         Section("columns", "The columns", shares_shown(release, column_figures(release, level), level)),
@@ -51,9 +51,13 @@ def public_report(
         Section("verify", "How to verify", how_to_verify(release, evidence)),
     ]
     title = holder.title or "A synthetic table"
-    lead = holder.description or "Synthetic rows that were made under differential privacy."
+    private = release.description.privacy.private
+    lead = (
+        holder.description
+        or f"Synthetic rows, made {'under differential privacy' if private else 'with seeded noise'}."
+    )
     foot = "Made by Pointillist from the release alone. Nothing on this page was computed from the real table."
-    banner = None if release.description.privacy.private else NOT_PRIVATE
+    banner = None if private else NOT_PRIVATE
     kicker = " \u00b7 ".join(one for one in ("Synthetic data", holder.holder) if one)
     return page(title, kicker, lead.split("\n\n")[0], _facts(release), sections, foot, banner)
 

@@ -88,5 +88,6 @@ def _table(figure: ColumnFigure, level: float) -> Html:
 def _kind(column: Column) -> str:
     """What a column holds, without its name."""
     if isinstance(column, Merged):
-        return f"{_kind(column.base)}; the run put them into {column.size:,} groups"
+        groups = "one group" if column.size == 1 else f"{column.size:,} groups"
+        return f"{_kind(column.base)}; the run put them into {groups}"
     return column.describe().removeprefix(f"{column.name}: ")

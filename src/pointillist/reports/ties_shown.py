@@ -12,6 +12,8 @@ __all__ = ["ties_shown"]
 
 SHOWN, LISTED = 12, 100
 """Ties that the chart shows, and that the table lists."""
+LEAST = 0.005
+"""Weaker ties are not shown in the chart."""
 INTRO = (
     "How strongly pairs of columns depend on each other in the synthetic rows, by Cram\u00e9r's V with a correction "
     "for chance: 0 if they are independent, 1 if one decides the other. A tie that was measured follows the real table "
@@ -35,9 +37,12 @@ def ties_shown(ties: Sequence[Tie]) -> Html:
 
 
 def _chart(ties: Sequence[Tie]) -> Html:
+    shown = [one for one in ties[:SHOWN] if one.strength >= LEAST] or ties[:1]
     bars = [
         Bar(" \u00d7 ".join(one.names), one.strength, f"{one.strength:.2f}", kind="main" if one.measured else "other")
-        for one in ties[:SHOWN]
+        for one in shown
     ]
-    words = "; ".join(f"{' and '.join(one.names)}: {one.strength:.2f}" for one in ties[:SHOWN])
-    return bar_chart("ties-chart", f"The {len(bars)} strongest of {len(ties):,} ties", words, bars, most=1.0)
+    words = "; ".join(f"{' and '.join(one.names)}: {one.strength:.2f}" for one in shown)
+    return bar_chart(
+        "ties-chart", f"The {len(bars)} strongest of {len(ties):,} ties", words, bars, most=1.0, letters=38
+    )

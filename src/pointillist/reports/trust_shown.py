@@ -93,7 +93,7 @@ def _chart(found: Sequence[SizeClass]) -> Html:
         for one in found
     ]
     words = "; ".join(f"{bar.name}: {bar.text}" for bar in bars)
-    return bar_chart("trust-chart", "Answers not to trust, by their size", words, bars, most=1.0)
+    return bar_chart("trust-chart", "Answers not to trust, by their size", words, bars, most=1.0, letters=38)
 
 
 def _table(found: Sequence[SizeClass]) -> Html:
