@@ -23,6 +23,8 @@ from pointillist.reports import Evidence, Statements, holder_report, public_repo
 
 __all__ = ["report"]
 
+PARTLY = "Answers that no measurement determines have no interval on it."
+
 screen = Console(highlight=False, soft_wrap=True)
 
 
@@ -73,6 +75,10 @@ def report(
             screen.print(f"fill in the fields marked TODO: {', '.join(missing)}", markup=False)
     if out is not None and html is not None:
         _write(out, html)
+        if found.replicates is None:
+            screen.print(
+                printable(f"{PARTLY} `pointillist replicate {release}` before gives one to each."), markup=False
+            )
     if not found.description.privacy.private:
         screen.print("NOT PRIVATE: this release was made with seeded noise. Do not publish it.", style="bold red")
 

@@ -114,7 +114,7 @@ def test_other_relations_and_methods(options: dict[str, object]) -> None:
 def test_merged_columns_get_new_shares_in_the_same_groups(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     plain = people()
-    income = Grid("income", 0, 999, integer=True)
+    income = Grid("income", (0, 999), integer=True)
     schema = Schema((*plain.schema.columns[1:], income))
     codes = np.clip(rng.gamma(2, 150, len(plain)), 0, 999).astype(int)
     made = small_release(Table(schema, (*plain.codes[1:], codes))).replicate(2, progress=False)

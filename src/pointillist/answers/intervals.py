@@ -1,18 +1,19 @@
 """Intervals around answers, from replicates and from the noise of the measurements.
 
-For a share with the model's answer f and m replicates f_1 .. f_m, the squared error is estimated by
+For a share with the model's answer f and m replicates that are d_1 .. d_m away from the pilot, the squared error is
+estimated by
 
-    s^2 = (m own^2 + w typical(f)^2) / (m + w),      own^2 = mean_r (f_r - f)^2,
+    s^2 = (m own^2 + w typical(f)^2) / (m + w),      own^2 = mean_r d_r^2,
 
 where typical is the pooled error of answers of similar size (:mod:`pointillist.answers.pooling`). The interval is
-f -+ k t s, with the quantile t of Student's distribution with m + w degrees of freedom, and a factor k: a model is
-smoother than the table that it stands for, so that simulated errors are smaller than real ones. k was measured once, on
-other tables and seeds than those of the published coverage (see docs/answers.md).
+f -+ t s, with the quantile t of Student's distribution with m + w degrees of freedom. Other statistics have no cells of
+similar size: own^2 stands alone, and is widened by a factor.
+
+The interval of a quantile holds the values whose share of smaller ones may be the one that was asked for (Woodruff's
+method): what is uncertain is the share.
 
 Where a measurement tells the answer by itself, y -+ z sigma is an interval that holds whatever the model is. It is
 taken if it is narrower, widened to the model's answer if that lies outside.
-
-Other statistics have no cells of similar size: own^2 stands alone.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from scipy.stats import norm, t
 from pointillist.answers.measured import from_noise, total_sigma
 from pointillist.answers.released import Released
 from pointillist.answers.replicates import Replicates
-from pointillist.answers.statistics import Count, Share, Statistic, require_columns
+from pointillist.answers.statistics import Count, Quantile, Share, Statistic, require_columns
 from pointillist.answers.views import Records, View
 from pointillist.checks import check, share
 from pointillist.errors import InputError, Shown, brief
@@ -40,11 +41,8 @@ __all__ = ["Answer", "answered", "intervals"]
 WEIGHT = 8
 """w: how many replicates the pooled error of answers of similar size counts for."""
 
-INFLATED = 1.25
-"""k for shares of the rows, as replicates are known to be too close to the model."""
-
-INFLATED_ALONE = 1.35
-"""k where there is nothing to pool: for means, quantiles, conditional shares, differences and ratios."""
+ALONE = 1.15
+"""By what errors are multiplied where there is nothing to pool."""
 
 RESAMPLED = 200
 """Samples of a population that are drawn for its sampling error."""
@@ -91,18 +89,18 @@ def intervals(
     estimate = release.family.answers(release.params, queries)
     low, high = np.full(len(estimate), np.nan), np.full(len(estimate), np.nan)
     if release.replicates is not None:
-        half = _half(estimate, release.replicates.answers(queries), release.replicates, level)
+        half = _half(estimate, release.replicates.moved(queries), release.replicates, level)
         low, high = estimate - half, estimate + half
     low, high = _narrowed(release, queries, estimate, low, high, level)
     return estimate, np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
-def _half(answers: np.ndarray, repeated: np.ndarray, replicates: Replicates, level: float) -> np.ndarray:
-    """Half of the width of the intervals of shares; answers of replicates are one replicate per line."""
-    own, typical = np.mean((repeated - answers) ** 2, axis=0), replicates.typical.at(answers) ** 2
+def _half(answers: np.ndarray, moved: np.ndarray, replicates: Replicates, level: float) -> np.ndarray:
+    """Half of the width of the intervals of shares, given how far each replicate is from the pilot, one per line."""
+    own, typical = np.mean(moved**2, axis=0), replicates.typical.at(answers) ** 2
     freedom = len(replicates) + WEIGHT
     square = (len(replicates) * own + WEIGHT * typical) / freedom
-    return np.asarray(INFLATED * t.ppf((1 + level) / 2, freedom) * np.sqrt(square))
+    return np.asarray(replicates.inflated * t.ppf((1 + level) / 2, freedom) * np.sqrt(square))
 
 
 def _narrowed(
@@ -159,20 +157,19 @@ def _source(release: Released) -> str:
 
 
 def _of_statistic(release: Released, statistic: Statistic, level: float, population: bool) -> Answer:
-    records = _view(release).records(statistic.columns)
+    view = View(release.family, release.params, release.schema, release.log.estimated_total)
+    records = view.records(statistic.columns)
     estimate = statistic.value(records)
-    rule, hint = "must have rows to be about", "ask for something that some rows have"
     if not math.isfinite(estimate):
+        rule, hint = "must have rows to be about", "ask for something that some rows have"
         raise InputError("query", Shown(repr(statistic.text)), rule, hint)
-    repeated = np.array([statistic.value(one) for one in _repeated(release, statistic.columns)])
-    half = _half_of(release, statistic, estimate, repeated, level)
     least, most = statistic.limits(records)
-    low, high, source = estimate - half, estimate + half, "replicates"
+    (low, high), source = _simulated(release, statistic, estimate, records, level), "replicates"
     known = _told(release, statistic)
     if known is not None:
         y, sigma = known
         z = norm.ppf((1 + level) / 2)
-        if z * sigma < half:
+        if 2 * z * sigma < high - low:
             low, high, source = min(y - z * sigma, estimate), max(y + z * sigma, estimate), "measurement"
     found = Answer(estimate, float(max(low, least)), float(min(high, most)), level, statistic.text, source)
     if not population:
@@ -180,35 +177,44 @@ def _of_statistic(release: Released, statistic: Statistic, level: float, populat
     return _sampled(found, release.log.estimated_total * _resampled(statistic, records), release, least, most)
 
 
-def _view(release: Released) -> View:
-    return View(release.family, release.params, release.schema, release.log.estimated_total)
+def _simulated(
+    release: Released, statistic: Statistic, estimate: float, records: Records, level: float
+) -> tuple[float, float]:
+    """The ends of the interval that the replicates give."""
+    if isinstance(statistic, Quantile):
+        below = statistic.below(estimate)
+        half = _half_of(release, below, below.value(records), level)
+        return statistic.moved(-half).value(records), statistic.moved(half).value(records)
+    half = _half_of(release, statistic, estimate, level)
+    return estimate - half, estimate + half
 
 
-def _repeated(release: Released, columns: tuple[str, ...]) -> list[Records]:
-    if release.replicates is None:
-        raise ValueError("the release has no replicates")
-    views = [View(one.family, one.params, one.schema, one.total) for one in release.replicates.models]
-    return [view.records(columns) for view in views]
-
-
-def _half_of(release: Released, statistic: Statistic, estimate: float, repeated: np.ndarray, level: float) -> float:
+def _half_of(release: Released, statistic: Statistic, estimate: float, level: float) -> float:
     """Half of the width of the interval of a statistic."""
-    replicates = release.replicates
-    assert replicates is not None
-    good = repeated[np.isfinite(repeated)]  # a ratio may have nothing to divide by
-    rows = release.log.estimated_total
-    if isinstance(statistic, Share) and statistic.given is None:
-        return float(_half(np.array([estimate]), good[:, None], replicates, level)[0])
+    replicates, rows, z = release.replicates, release.log.estimated_total, norm.ppf((1 + level) / 2)
+    if replicates is None:
+        raise ValueError("the release has no replicates")
     if isinstance(statistic, Count) and statistic.where is None:
-        return float(norm.ppf((1 + level) / 2) * total_sigma(release.log))
+        return float(z * total_sigma(release.log))
+    moved = _moved(replicates, statistic)
+    if isinstance(statistic, Share) and statistic.given is None:
+        return float(_half(np.array([estimate]), moved[:, None], replicates, level)[0])
     if isinstance(statistic, Count):
         part = estimate / rows
-        half = rows * float(_half(np.array([part]), good[:, None] / rows, replicates, level)[0])
-        return math.hypot(half, norm.ppf((1 + level) / 2) * part * total_sigma(release.log))
-    if not len(good):
+        half = rows * float(_half(np.array([part]), moved[:, None] / rows, replicates, level)[0])
+        return math.hypot(half, z * part * total_sigma(release.log))
+    if not len(moved):
         return math.inf
-    error = math.sqrt(np.mean((good - estimate) ** 2))
-    return float(INFLATED_ALONE * t.ppf((1 + level) / 2, len(good)) * error)
+    error = ALONE * replicates.inflated * math.sqrt(np.mean(moved**2))
+    return float(t.ppf((1 + level) / 2, len(moved)) * error)
+
+
+def _moved(replicates: Replicates, statistic: Statistic) -> np.ndarray:
+    """How far a statistic of each replicate is from that of the pilot, without those that have none."""
+    views = [View(one.family, one.params, one.schema, one.total) for one in (replicates.pilot, *replicates.models)]
+    first, *others = [statistic.value(view.records(statistic.columns)) for view in views]
+    found = np.array(others) - first
+    return np.asarray(found[np.isfinite(found)])  # a ratio may have nothing to divide by
 
 
 def _told(release: Released, statistic: Statistic) -> tuple[float, float] | None:

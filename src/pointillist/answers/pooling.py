@@ -1,8 +1,8 @@
-"""How far replicates are from the model, pooled over answers of similar size.
+"""How far replicates are from the pilot, pooled over answers of similar size.
 
-Eight replicates say little about the error of a single cell: a replicate that is near the model by chance would make an
+Eight replicates say little about the error of a single cell: replicates that are near the pilot by chance would make an
 interval far too narrow. Cells of similar size have similar errors, so their squared distances are averaged. These are
-distances from the *model*, not from the mean of the replicates: what the fit does to every simulated run alike, such as
+distances from the *pilot*, not from the mean of the replicates: what the fit does to every simulated run alike, such as
 shrinking a dependency, it has done to the data, too. So bias counts as well as spread.
 """
 
@@ -41,7 +41,7 @@ def few_of(queries: Sequence[Queries]) -> list[Queries]:
 
 @dataclass(frozen=True)
 class Typical:
-    """The root mean square distance of replicates from the model, by size.
+    """The root mean square distance of replicates from the pilot, by size.
 
     Attributes:
         sizes: increasing sizes of answers.
@@ -56,7 +56,7 @@ class Typical:
         """From the answers to many queries.
 
         Args:
-            answers: those of the model.
+            answers: those of the pilot.
             moved: how far those of each replicate are from them, one replicate per line.
         """
         sizes = size_of(answers)

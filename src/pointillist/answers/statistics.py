@@ -183,6 +183,22 @@ class Quantile(_Arithmetic):
     def text(self) -> str:
         return f"{self.at:g} quantile of {self.column}{_given(self.given)}"
 
+    def below(self, value: float) -> Below:
+        """The share of the rows with at most this value.
+
+        Args:
+            value: the value.
+        """
+        return Below(self.column, value, self.given)
+
+    def moved(self, by: float) -> Quantile:
+        """The quantile of another share, kept above 0 and below 1.
+
+        Args:
+            by: how much larger it is.
+        """
+        return Quantile(self.column, min(max(self.at + by, 1e-9), 1 - 1e-9), self.given)
+
     def value(self, records: Records) -> float:
         values, weights = _numbers(self.column, self.given, records)
         if not weights.sum() > 0:
@@ -194,6 +210,36 @@ class Quantile(_Arithmetic):
 
     def limits(self, records: Records) -> Limits:
         return _range(self.column, records)
+
+
+@dataclass(frozen=True)
+class Below(_Arithmetic):
+    """The share of the rows, without missing ones, whose number in a column is at most a value.
+
+    Args:
+        column: the column.
+        most: the value.
+        given: a condition: the share of the rows for which it holds.
+    """
+
+    column: str
+    most: float
+    given: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.column, *columns_of(self.given))))
+
+    @property
+    def text(self) -> str:
+        return f"share of {self.column} <= {self.most:g}{_given(self.given)}"
+
+    def value(self, records: Records) -> float:
+        values, weights = _numbers(self.column, self.given, records)
+        return _over(float(weights @ (values <= self.most)), float(weights.sum()))
+
+    def limits(self, records: Records) -> Limits:
+        return 0.0, 1.0
 
 
 @dataclass(frozen=True)

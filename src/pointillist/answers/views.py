@@ -2,7 +2,8 @@
 
 The marginal over the columns has a weight for every combination of codes. A code that stands for several values, a bin
 or a group of merged values, is decoded several times and its weight split, so that conditions that cut through a bin
-are answered as the decoded rows would. If there are too many combinations, records are drawn instead.
+are answered as the decoded rows would. It is decoded in proportion to its weight, since the shape inside of a bin
+depends on how frequent its neighbours are. If there are too many combinations, records are drawn instead.
 """
 
 from __future__ import annotations
@@ -27,10 +28,7 @@ MOST_RECORDS = 400_000
 """The largest number of weighted records."""
 
 LEAST_DRAWS = 8
-"""A code with several values is decoded at least this often; with more combinations, records are drawn."""
-
-MOST_DRAWS = 20_000
-"""How often it is decoded at most."""
+"""Codes with several values are decoded this often on average; with more combinations, records are drawn."""
 
 STREAM = 0x76696577
 """Separates these draws from everything else."""
@@ -81,10 +79,11 @@ class View:
         if cells * (LEAST_DRAWS if several else 1) > MOST_RECORDS:
             codes, weights = self._drawn(scope)
         else:
-            draws = max(1, min(MOST_DRAWS, MOST_RECORDS // cells)) if several else 1
             grid = np.indices(domain.shape(scope)).reshape(len(scope), -1)
-            codes = [np.repeat(one, draws) for one in grid]
-            weights = np.repeat(self._marginal(scope), draws) / draws
+            weights = self._marginal(scope)
+            times = _in_proportion(weights) if several else np.ones(cells, np.intp)
+            codes = [np.repeat(one, times) for one in grid]
+            weights = np.repeat(weights / np.maximum(times, 1), times)
         found = {}
         for i, own in zip(scope, codes, strict=True):
             column = self.schema.columns[i]
@@ -102,6 +101,12 @@ class View:
     def _drawn(self, scope: Attributes) -> tuple[list[np.ndarray], np.ndarray]:
         drawn = self.family.sample(np.random.default_rng(STREAM), self.params, MOST_RECORDS)
         return [drawn[i] for i in scope], np.full(MOST_RECORDS, 1 / MOST_RECORDS)
+
+
+def _in_proportion(weights: np.ndarray) -> np.ndarray:
+    """How often each combination is decoded: whole numbers in proportion to the weights."""
+    ends = np.rint(np.cumsum(weights) / weights.sum() * MOST_RECORDS)
+    return np.asarray(np.diff(ends, prepend=0.0), np.intp)
 
 
 def _several(column: Column) -> bool:

@@ -17,7 +17,17 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from pointillist.algorithms.repeating import repeated_method
-from pointillist.answers import Answer, AnswerTable, Original, Replicates, Statistic, answered, replicated, tabulated
+from pointillist.answers import (
+    Answer,
+    AnswerTable,
+    Original,
+    Replicate,
+    Replicates,
+    Statistic,
+    answered,
+    replicated,
+    tabulated,
+)
 from pointillist.checks import at_least, between, check, path_of, whole
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table, as_pandas
@@ -31,6 +41,7 @@ from pointillist.release import format1
 from pointillist.release.description import FORMAT, Description
 from pointillist.release.drawing import draw_rows
 from pointillist.release.given import condition_of, place_values
+from pointillist.release.imputing import Imputed
 from pointillist.release.journal import NAME as JOURNAL
 from pointillist.release.place import PART, REPLICATES, SPEC, Place
 from pointillist.release.replicating import load_replicates, save_replicates
@@ -50,7 +61,7 @@ from pointillist.showing import watched
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Refined", "Release", "refined_of"]
+__all__ = ["Refined", "Release", "add_replicates", "refined_of"]
 
 ROWS_CSV, ROWS_PARQUET = "synthetic.csv", "synthetic.parquet"
 MODEL, TRANSCRIPT = "model.npz", "transcript.npz"
@@ -231,22 +242,26 @@ class Release:
         return Original(method, self.family, self.params, self.log, self.schema, fine)
 
     def datasets(self, m: int = REPLICATED, rows: int | None = None) -> list[Table]:
-        """Synthetic tables of several simulated runs, for standard errors by Rubin's rules
-        (:func:`~pointillist.answers.combine`).
+        """Synthetic tables that differ as much as the release is uncertain, for standard errors by Rubin's rules
+        (:func:`~pointillist.answers.combine`). Replicates are made if there are too few.
 
         Args:
             m: the number of tables.
             rows: the number of rows of each; by default as many as the release has.
         """
         m = between("m", whole("m", m), 2, MOST_REPLICATES, "give 8")
-        known = self._replicated if len(self._replicated.replicates or ()) >= m else self.replicate(m)
-        assert known.replicates is not None
         count = self.description.rows if rows is None else whole("rows", rows)
         count = between("rows", count, 1, MOST_ROWS, "give for example 1000")
+        found = self._replicated.replicates
+        if found is None or len(found) < m:
+            found = self.replicate(m).replicates
+        assert found is not None
+        model = Replicate(self.family, self.params, float(self.log.estimated_total), self.schema)
+        every = [Imputed(model, found.pilot, one) for one in found.models[:m]]
         seed, wanted = self.description.seed, self.workload.queries
         return [
             draw_rows(one.family, one.params, one.schema, count, seed, stream=2 + i, wanted=wanted)
-            for i, one in enumerate(known.replicates.models[:m])
+            for i, one in enumerate(every)
         ]
 
     def save(self, folder: str | Path, force: bool = False) -> Path:
@@ -328,10 +343,25 @@ class Release:
         family = load_family(description.family, domain, model)
         table = Table.read(folder / ROWS_PARQUET, schema)
         refined = refined_of(description, transcript)
-        replicates = load_replicates(folder / REPLICATES, description.family, schema)
+        replicates = load_replicates(folder / REPLICATES, description.family, schema, float(log.estimated_total))
         release = cls(table, family, family.from_arrays(model), log, description, refined, replicates)
         _ = release.workload  # a damaged one is refused now, not when it is used
         return release
+
+
+def add_replicates(folder: str | Path, release: Release) -> Path:
+    """Save the replicates of a release into its folder, next to the model. Nothing else is touched.
+
+    Args:
+        folder: where the release is.
+        release: the release, with replicates.
+    """
+    folder = path_of("release", folder)
+    if release.replicates is None:
+        raise ValueError("the release has no replicates")
+    check(os.path.isfile(folder / SPEC), "release", str(folder), "must be a release folder", "save the release first")
+    save_replicates(folder / REPLICATES, release.replicates)
+    return folder / REPLICATES
 
 
 def refined_of(about: Description, transcript: Mapping[str, np.ndarray]) -> Refined | None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pointillist.answers.pooling import Typical
-from pointillist.answers.replicates import Replicate, Replicates, model_arrays, to_arrays
+from pointillist.answers.replicates import PILOT, Replicate, Replicates, model_arrays, to_arrays
 from pointillist.checks import check
 from pointillist.data.columns import Column, Merged
 from pointillist.data.schema import Schema
@@ -24,6 +24,9 @@ __all__ = ["load_replicates", "read_replicates", "save_replicates"]
 
 MOST = 100
 """The largest number of replicates in a file."""
+
+MOST_INFLATED = 10.0
+"""The largest factor by which intervals are widened."""
 
 AGAIN = "remove replicates.npz, and make the replicates again"
 
@@ -43,30 +46,34 @@ def save_replicates(path: Path, replicates: Replicates) -> None:
         part.unlink(missing_ok=True)
 
 
-def load_replicates(path: Path, family: Mapping[str, Any], schema: Schema) -> Replicates | None:
+def load_replicates(path: Path, family: Mapping[str, Any], schema: Schema, total: float) -> Replicates | None:
     """The replicates of a release; None if there are none.
 
     Args:
         path: the file.
         family: the family of the model, as it describes itself.
         schema: the columns.
+        total: the number of rows, as the release has estimated it.
     """
     if not os.path.isfile(path):
         return None
     fine = 8 * sum(column.base.size for column in schema.columns if isinstance(column, Merged))
     most = SPARE + MOST * (model_bytes(family, schema.domain, path) + fine + SPARE)
-    return read_replicates(load_arrays(path, most, MOST * MOST_ARRAYS), family, schema)
+    return read_replicates(load_arrays(path, most, MOST * MOST_ARRAYS), family, schema, total)
 
 
-def read_replicates(arrays: Mapping[str, np.ndarray], family: Mapping[str, Any], schema: Schema) -> Replicates:
+def read_replicates(
+    arrays: Mapping[str, np.ndarray], family: Mapping[str, Any], schema: Schema, total: float
+) -> Replicates:
     """Replicates from their arrays; refuses those that do not fit the release.
 
     Args:
         arrays: what :func:`save_replicates` wrote.
         family: the family of the model, as it describes itself.
         schema: the columns.
+        total: the number of rows, as the release has estimated it.
     """
-    for name in ("seed", "totals", "sizes", "errors"):
+    for name in ("seed", "totals", "sizes", "errors", "inflated"):
         check(name in arrays, "replicates", Shown(f"none called {name}"), f"must have the array {name}", AGAIN)
     totals, seed = arrays["totals"], arrays["seed"]
     good = totals.dtype.kind == "f" and totals.ndim == 1 and 1 <= len(totals) <= MOST and bool((totals >= 1).all())
@@ -74,17 +81,24 @@ def read_replicates(arrays: Mapping[str, np.ndarray], family: Mapping[str, Any],
     check(good and bool(np.isfinite(totals).all()), "replicates: totals", Shown("others"), rule, AGAIN)
     good = seed.dtype.kind in "iu" and seed.ndim == 0 and int(seed) >= 0
     check(good, "replicates: seed", Shown("another one"), "must be a whole number, 0 or more", AGAIN)
-    models = tuple(_replicate(arrays, i, float(total), family, schema) for i, total in enumerate(totals))
-    return Replicates(models, int(seed), _typical(arrays["sizes"], arrays["errors"]))
+    inflated = arrays["inflated"]
+    good = inflated.dtype.kind == "f" and inflated.ndim == 0 and 1 <= float(inflated) <= MOST_INFLATED
+    check(good, "replicates: inflated", Shown("another one"), f"must be in 1 .. {MOST_INFLATED:g}", AGAIN)
+    models = tuple(
+        _replicate(arrays, f"model{i}_", float(total), family, _with_shares(schema, arrays.get(f"shares{i}")))
+        for i, total in enumerate(totals)
+    )
+    pilot = _replicate(arrays, PILOT, total, family, schema)
+    return Replicates(models, pilot, int(seed), _typical(arrays["sizes"], arrays["errors"]), float(inflated))
 
 
 def _replicate(
-    arrays: Mapping[str, np.ndarray], i: int, total: float, family: Mapping[str, Any], schema: Schema
+    arrays: Mapping[str, np.ndarray], prefix: str, total: float, family: Mapping[str, Any], schema: Schema
 ) -> Replicate:
-    found = model_arrays(arrays, i)
+    found = model_arrays(arrays, prefix)
     check_model(family, schema.domain, found)
     model = load_family(family, schema.domain, found)
-    return Replicate(model, model.from_arrays(found), total, _with_shares(schema, arrays.get(f"shares{i}")))
+    return Replicate(model, model.from_arrays(found), total, schema)
 
 
 def _with_shares(schema: Schema, shares: np.ndarray | None) -> Schema:

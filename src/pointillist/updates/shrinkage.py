@@ -155,15 +155,16 @@ class ShrunkenFit:
     def init(self, params: Params) -> None:
         return None
 
-    def again(self, log: Log) -> ShrunkenFit:
+    def again(self, log: Log, shrunken: float = 1.0) -> ShrunkenFit:
         """The update of a run that repeats the rounds of another one: nothing is tried out again.
 
         Args:
             log: the transcript of that run.
+            shrunken: how many times as strong the shrinkage is.
         """
         last, rounds = log.info[-1], len(log.rounds)
         together = self.fits > 1 and last["fits"] == 1
-        kept = Choice(last["strength"], last.get("public", 0.0), int(last["descents"]), together)
+        kept = Choice(shrunken * last["strength"], last.get("public", 0.0), int(last["descents"]), together)
         return replace(self, kept=kept, rounds=None if self.rounds is None else lambda facts: rounds)
 
     def __call__(self, rng: np.random.Generator, params: Params, memory: Choice | None, log: Log) -> Updated:
