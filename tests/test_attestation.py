@@ -505,7 +505,7 @@ def test_other_settings_are_caught_by_the_replay(plain: Path) -> None:
     report = verify(plain, replay=True)
     assert failed(report) == {"replayed model"}
     edit(plain, lambda spec: spec["method"].update(name="mine"))
-    assert "'mine' is not one of this version" in verify(plain, replay=True)["replayed model"].reason
+    assert "must be a method of this version, got 'mine'" in verify(plain, replay=True)["replayed model"].reason
 
 
 def shifted(at: int, by: float) -> Callable[[np.ndarray], np.ndarray]:

@@ -33,7 +33,7 @@ from pointillist.errors import BudgetError, InputError, PointillistError, Shown,
 from pointillist.privacy.budget import Budget, epsilon_of
 from pointillist.privacy.composition import Booked, Filter, gaussian_epsilon_of, round_up
 from pointillist.privacy.gaussian import LEAST_SCALES
-from pointillist.privacy.ledger import Ledger, _shown, minus
+from pointillist.privacy.ledger import Ledger, minus, rounded_up
 
 __all__ = ["Account", "AccountExceeded", "Booking", "Total"]
 
@@ -211,7 +211,7 @@ class Total:
     @property
     def statement(self) -> str:
         """The guarantee in words, and what it is based on. Epsilon and delta are rounded up."""
-        cap, delta, relation = _shown(self.cap), _shown(self.delta), self.relation
+        cap, delta, relation = rounded_up(self.cap), rounded_up(self.delta), self.relation
         lines = [
             f"All runs that this account lets in are together ({cap}, {delta})-differentially private, "
             f"relation {relation.value}: {meaning_of(relation, self.unit)}."
@@ -230,8 +230,8 @@ class Total:
             f"and {self.rho_gaussian:.6g} of Gaussian noise{scale}."
         )
         lines.append(
-            f"If no result of a run decided on the size of a later one, these are together ({_shown(self.epsilon)}, "
-            f"{delta})-differentially private ({self.composition} composition)."
+            "If no result of a run decided on the size of a later one, these are together "
+            f"({rounded_up(self.epsilon)}, {delta})-differentially private ({self.composition} composition)."
         )
         return "\n".join(lines)
 

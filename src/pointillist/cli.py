@@ -21,10 +21,12 @@ from pointillist.algorithms import METHODS, get_method
 from pointillist.algorithms.settings import describe
 from pointillist.checks import check
 from pointillist.cli_account import account_app
+from pointillist.cli_answer import answer, replicate
 from pointillist.cli_attest import keygen, sign, verify
 from pointillist.cli_audit import audit, settings_of
 from pointillist.cli_complete import data_names, method_names
 from pointillist.cli_output import print_release, show_evaluation
+from pointillist.cli_report import report as report_command
 from pointillist.cli_sample import sample
 from pointillist.cli_schema import schema_app
 from pointillist.cli_tables import (
@@ -76,7 +78,7 @@ app = typer.Typer(
 )
 app.add_typer(account_app, name="account")
 app.add_typer(schema_app, name="schema")
-for command in (keygen, sign, verify, audit, sample, workload):
+for command in (keygen, sign, verify, audit, sample, answer, replicate, workload, report_command):
     app.command()(command)
 screen = Console(highlight=False, soft_wrap=True)
 notes = Console(stderr=True, highlight=False, soft_wrap=True)

@@ -16,7 +16,7 @@ from pointillist.errors import printable
 from pointillist.privacy.curator import MOST_ROWS
 from pointillist.release import Release
 
-__all__ = ["sample"]
+__all__ = ["check_file", "sample"]
 
 CELL = 24
 """About how many bytes a cell takes while rows are drawn and decoded."""
@@ -51,22 +51,26 @@ def sample(
     screen.print(printable(f"wrote {out}: {drawn.num_rows:,} rows from {release}; no budget was spent"), markup=False)
 
 
-def check_file(out: Path, release: Path, force: bool) -> None:
+def check_file(
+    out: Path, release: Path, force: bool, endings: tuple[str, ...] = (".csv", ".parquet"), name: str = "out"
+) -> None:
     """Refuse a file that cannot be written, or must not be.
 
     Args:
         out: the file.
         release: the folder of the release, which must stay as it is.
         force: whether a file that is there may be replaced.
+        endings: how its name may end.
+        name: the name of the parameter in error messages.
     """
     shown = str(out)
-    check(out.name.endswith((".csv", ".parquet")), "out", shown, "must end in .csv or .parquet", "rename it")
+    check(out.name.endswith(endings), name, shown, f"must end in {' or '.join(endings)}", "rename it")
     inside = out.resolve().is_relative_to(release.resolve())
-    check(not inside, "out", shown, "must not lie in the folder of the release", "choose another folder")
+    check(not inside, name, shown, "must not lie in the folder of the release", "choose another folder")
     hint = "choose another file, or overwrite it with --force"
-    check(force or not out.exists(), "out", shown, "must not exist already", hint)
+    check(force or not out.exists(), name, shown, "must not exist already", hint)
     good = out.absolute().parent.is_dir() and not out.is_dir()
-    check(good, "out", shown, "must be a file in an existing folder", "make the folder first, or choose another")
+    check(good, name, shown, "must be a file in an existing folder", "make the folder first, or choose another")
 
 
 def condition(pairs: list[str]) -> dict[str, list[str | None]] | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pointillist.answers import Replicates
 from pointillist.attestation.files import Folder, read_json
 from pointillist.attestation.findings import Failed, require
 from pointillist.attestation.ledger import COUNTED
@@ -26,7 +27,8 @@ from pointillist.queries.halfspaces import Halfspaces
 from pointillist.queries.workload import Workload
 from pointillist.release import FORMAT, Description, format1
 from pointillist.release.folder import MODEL, REFINED, TRANSCRIPT, Refined, refined_of
-from pointillist.release.place import SPEC
+from pointillist.release.place import REPLICATES, SPEC
+from pointillist.release.replicating import read_replicates
 from pointillist.release.transcript import log_of
 
 __all__ = ["Evidence"]
@@ -122,6 +124,12 @@ class Evidence:
     def model_arrays(self) -> dict[str, np.ndarray]:
         """The parameters of the model, as they are saved."""
         return self.folder.arrays(MODEL)
+
+    @cached_property
+    def replicates(self) -> Replicates:
+        """Models of simulated runs."""
+        arrays, total = self.folder.arrays(REPLICATES), float(self.log.estimated_total)
+        return read_replicates(arrays, self.about.family, self.schema, total)
 
     @cached_property
     def model(self) -> tuple[Family[Any], Any]:

@@ -22,14 +22,25 @@ from pointillist.attestation.findings import Failed, one_line, require
 from pointillist.checks import check
 from pointillist.queries.workload import show_bytes
 from pointillist.release.folder import MODEL, ROWS_CSV, ROWS_PARQUET, TRANSCRIPT
-from pointillist.release.place import REPLACED, SPEC
+from pointillist.release.place import REPLACED, REPLICATES, SPEC
 
-__all__ = ["ATTESTATION", "MANIFEST", "OPTIONAL_FILES", "RELEASE_FILES", "Folder", "canonical", "read_json"]
+__all__ = [
+    "ADDED_FILES",
+    "ATTESTATION",
+    "MANIFEST",
+    "OPTIONAL_FILES",
+    "RELEASE_FILES",
+    "Folder",
+    "canonical",
+    "read_json",
+]
 
 RELEASE_FILES = tuple(sorted((MODEL, ROWS_CSV, ROWS_PARQUET, SPEC, TRANSCRIPT)))
 """What a release consists of."""
 OPTIONAL_FILES = (REPLACED,)
 """What a release may have besides."""
+ADDED_FILES = (REPLICATES,)
+"""What may be added later, since it follows from the others. It is signed if it is there when the release is signed."""
 
 MANIFEST, ATTESTATION = "manifest.json", "attestation.json"
 
@@ -70,9 +81,14 @@ class Folder:
                 require(len(found) <= MOST_MEMBERS, f"the folder holds more than {MOST_MEMBERS:,} files")
         return sorted(found)
 
-    def content(self) -> tuple[str, ...]:
-        """The files that make up the release and are signed: all that it must have, and the optional ones it has."""
-        return (*RELEASE_FILES, *(name for name in OPTIONAL_FILES if self.has(name)))
+    def content(self, added: bool = True) -> tuple[str, ...]:
+        """The files that make up the release and are signed: all that it must have, and the optional ones it has.
+
+        Args:
+            added: whether with those that may be added later.
+        """
+        optional = (*OPTIONAL_FILES, *(ADDED_FILES if added else ()))
+        return (*RELEASE_FILES, *(name for name in optional if self.has(name)))
 
     def has(self, name: str) -> bool:
         """Whether there is anything called ``name``, be it a file or not."""

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pointillist.algorithms import METHODS, Method, Public, Task
+from pointillist.algorithms.repeating import repeated_method
+from pointillist.answers import Original, replicated
 from pointillist.attestation.evidence import Evidence
-from pointillist.attestation.findings import Failed, one_line, require
+from pointillist.attestation.findings import Failed, Skipped, one_line, require
 from pointillist.attestation.tables import read_parquet
 from pointillist.data.columns import Column, Merged
-from pointillist.data.public import PublicTable
 from pointillist.data.table import Table
 from pointillist.errors import RunStopped
 from pointillist.framework import Algorithm, Log, Replay, run
@@ -22,12 +22,13 @@ from pointillist.privacy.ledger import Entry
 from pointillist.privacy.scores import Pick, ScoreRule
 from pointillist.privacy.sensitivity import of_score
 from pointillist.queries.base import Queries
-from pointillist.queries.candidates import Candidates, Grouping
+from pointillist.queries.candidates import Candidates
 from pointillist.queries.measurement import Measurement
 from pointillist.refining import Refining
 from pointillist.release import draw_rows
+from pointillist.release.place import REPLICATES
 
-__all__ = ["check_columns", "check_model", "check_replay", "check_rows"]
+__all__ = ["check_columns", "check_model", "check_replay", "check_replicates", "check_rows", "check_simulated"]
 
 T = TypeVar("T")
 
@@ -132,29 +133,13 @@ def check_model(evidence: Evidence) -> str:
 
 def _algorithm(evidence: Evidence, public: Any) -> Algorithm[Any]:
     """The method of a release, as it was."""
-    used = evidence.about.method
-    if used.name not in METHODS:
-        raise Failed(f"the method {one_line(used.name)[:60]!r} is not one of this version")
-    method = METHODS[used.name]
-    given = _public(evidence, method, public)
-    task = Task(evidence.workload, Grouping(used.grouping), given, evidence.schema.lines)
-    require(task.grouping in method.groupings, "the method does not have the grouping of the release")
-    algorithm = method.algorithm(task, method.configure(used.settings))
+    used, table = evidence.about.method, evidence.about.public
+    digest = None if table is None else table.sha256
+    parts = (used.name, used.settings, used.grouping, evidence.workload, evidence.schema)
+    algorithm = repeated_method(*parts, digest, public)
     family = json.loads(json.dumps(algorithm.family.to_dict()))
     require(family == evidence.about.family, "the method makes another kind of model than the release has")
     return algorithm
-
-
-def _public(evidence: Evidence, method: Method, public: Any) -> PublicTable | None:
-    """The public table, which must be the one that the release was made with."""
-    used = evidence.about.public
-    if used is None:
-        require(method.public is not Public.NEEDED, "the method needs a public table, but the release names none")
-        return None
-    require(public is not None, "the release was made with a public table: give it with --public FILE")
-    table = PublicTable.encode(public, evidence.schema)
-    require(table.digest == used.sha256, "the public table that was given is not the one of the release")
-    return table
 
 
 def check_replay(evidence: Evidence, public: Any = None) -> str:
@@ -173,17 +158,39 @@ def check_replay(evidence: Evidence, public: Any = None) -> str:
     return _compared(algorithm.family.to_arrays(params), evidence.model_arrays)
 
 
-def _compared(made: dict[str, np.ndarray], saved: dict[str, np.ndarray]) -> str:
+def _compared(
+    made: dict[str, np.ndarray], saved: dict[str, np.ndarray], same: str = "the model follows from the transcript"
+) -> str:
     shapes = ({name: array.shape for name, array in arrays.items()} for arrays in (made, saved))
     require(next(shapes) == next(shapes), "the replay gives a model of another shape")
     if all(np.array_equal(made[name], saved[name]) for name in made):
-        return "the model follows from the transcript, bit for bit"
+        return f"{same}, bit for bit"
     gap = max(float(np.max(np.abs(made[k].astype(float) - saved[k].astype(float)), initial=0.0)) for k in made)
     reason = f"the replay gives another model (parameters differ by up to {gap:.3g})"
     require(
         gap <= NEAR, f"{reason}; a machine or a version other than the release's can be the cause, or a changed file"
     )
-    return f"the model follows from the transcript, to within {gap:.2g} (not bit for bit)"
+    return f"{same}, to within {gap:.2g} (not bit for bit)"
+
+
+def check_replicates(evidence: Evidence) -> str:
+    """The replicates can be read, and fit the model."""
+    if not evidence.folder.has(REPLICATES):
+        raise Skipped("there are none")
+    return f"{len(evidence.replicates):,} models of simulated runs, which protect nothing and cost nothing"
+
+
+def check_simulated(evidence: Evidence, public: Any = None) -> str:
+    """Simulate the first replicate again, and compare its parameters."""
+    if not evidence.folder.has(REPLICATES):
+        raise Skipped("there are none")
+    family, params = evidence.model
+    fine = None if evidence.refined is None else (evidence.refined.schema, evidence.refined.log)
+    original = Original(_algorithm(evidence, public), family, params, evidence.log, evidence.schema, fine)
+    first = replicated(original, evidence.workload.queries, 1, evidence.replicates.seed).models[0]
+    saved = evidence.replicates.models[0]
+    made, kept = (one.family.to_arrays(one.params) for one in (first, saved))
+    return _compared(made, kept, "the first replicate follows from the model and the seed")
 
 
 def check_rows(evidence: Evidence) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,25 @@ from pointillist.attestation.envelope import (
     subjects_of,
 )
 from pointillist.attestation.evidence import Evidence
-from pointillist.attestation.files import ATTESTATION, MANIFEST, MOST_SIGNED_JSON, OPTIONAL_FILES, RELEASE_FILES, Folder
+from pointillist.attestation.files import (
+    ADDED_FILES,
+    ATTESTATION,
+    MANIFEST,
+    MOST_SIGNED_JSON,
+    OPTIONAL_FILES,
+    RELEASE_FILES,
+    Folder,
+)
 from pointillist.attestation.findings import Failed, Skipped, one_line, require
 from pointillist.attestation.keys import public_key, require_cryptography
-from pointillist.attestation.replaying import check_columns, check_model, check_replay, check_rows
+from pointillist.attestation.replaying import (
+    check_columns,
+    check_model,
+    check_replay,
+    check_replicates,
+    check_rows,
+    check_simulated,
+)
 from pointillist.attestation.tables import check_tables
 from pointillist.attestation.transcript import check_facts, check_sensitivities, check_transcript
 from pointillist.data.neighbours import Relation
@@ -105,10 +120,13 @@ def _signed(evidence: Evidence, key: str | Path | None) -> Plan:
             raise Skipped("the release is not signed")
         require_cryptography()
         statement, signer = opened(folder.read(ATTESTATION, MOST_SIGNED_JSON), given)
-        check_subjects(statement, subjects_of(folder, folder.content()))
+        subjects = {one.get("name") for one in statement.get("subject") or () if isinstance(one, dict)}
+        unsigned = _added_since(folder, subjects)
+        check_subjects(statement, subjects_of(folder, folder.content(added=not unsigned)))
         check_predicate(statement, evidence.about)
+        later = "".join(f"; {name} was added later and is not signed" for name in unsigned)
         who = "" if given else "; to know who signed, give the signer's key with --public-key"
-        return f"files and privacy facts are as signed by the key {signer}{who}"
+        return f"files and privacy facts are as signed by the key {signer}{later}{who}"
 
     return [
         ("files", lambda: _check_files(folder), ()),
@@ -133,6 +151,7 @@ def _described(evidence: Evidence) -> Plan:
         ("columns", lambda: check_columns(evidence), ("transcript",)),
         ("tables", lambda: check_tables(evidence), ("description",)),
         ("model", lambda: check_model(evidence), ("description",)),
+        ("replicates", lambda: check_replicates(evidence), ("model",)),
     ]
 
 
@@ -152,6 +171,7 @@ def _replayed(evidence: Evidence, asked: bool, public: Any) -> Plan:
     return [
         ("replayed model", when_asked(lambda: check_replay(evidence, public)), sound),
         ("replayed rows", when_asked(lambda: check_rows(evidence)), ("tables", "model")),
+        ("replayed replicate", when_asked(lambda: check_simulated(evidence, public)), ("replayed model",)),
     ]
 
 
@@ -183,10 +203,11 @@ def _check_files(folder: Folder) -> str:
     names = folder.names()
     missing = [name for name in RELEASE_FILES if name not in names]
     require(not missing, f"missing: {', '.join(missing)}")
-    for name in (*RELEASE_FILES, *OPTIONAL_FILES, MANIFEST, ATTESTATION):
+    known = (*RELEASE_FILES, *OPTIONAL_FILES, *ADDED_FILES, MANIFEST, ATTESTATION)
+    for name in known:
         if name in names:
             folder.plain(name)
-    unknown = [name for name in names if name not in (*RELEASE_FILES, *OPTIONAL_FILES, MANIFEST, ATTESTATION)]
+    unknown = [name for name in names if name not in known]
     shown = ", ".join(one_line(name)[:60] for name in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
     require(not unknown, f"{len(unknown):,} not part of a release: {shown}")
     return f"the {len(RELEASE_FILES)} files of a release, and nothing unknown"
@@ -196,12 +217,19 @@ def _check_manifest(folder: Folder) -> str:
     if not folder.has(MANIFEST):
         raise Skipped("there is no manifest")
     written = folder.read(MANIFEST, MOST_SIGNED_JSON)
-    digests = digests_of(folder, folder.content())
+    unlisted = [name for name in ADDED_FILES if folder.has(name) and f'"{name}"'.encode() not in written]
+    digests = digests_of(folder, folder.content(added=not unlisted))
     if written != manifest_of(digests):
         text = written.decode("utf-8", "replace")
         changed = [name for name, found in digests.items() if found["sha256"] not in text]
         raise Failed(f"not as in the manifest: {', '.join(changed)}" if changed else "the manifest was edited")
-    return f"the SHA-256 and the size of {len(digests)} files are as listed"
+    later = "".join(f"; {name} was added later and is not listed" for name in unlisted)
+    return f"the SHA-256 and the size of {len(digests)} files are as listed{later}"
+
+
+def _added_since(folder: Folder, signed: Collection[Any]) -> list[str]:
+    """The files that were added after a release was signed."""
+    return [name for name in ADDED_FILES if folder.has(name) and name not in signed]
 
 
 def _check_description(evidence: Evidence) -> str:

@@ -42,6 +42,7 @@ __all__ = [
     "evaluate",
     "fractions",
     "independent_columns",
+    "true_answers",
 ]
 
 DEFAULT = "marginals:3"
@@ -51,6 +52,19 @@ DEFAULT = "marginals:3"
 def fractions(table: Table, workload: Workload) -> np.ndarray:
     """A table's exact answers as fractions of its rows."""
     return exact_counts(TableSource(table), workload.queries) / len(table)
+
+
+def true_answers(real: Any, release: Release, queries: Sequence[Queries]) -> np.ndarray:
+    """The exact answers of the real table of a release, as fractions of its rows. NOT PRIVATE.
+
+    Args:
+        real: the table that the release was made from: a pandas, polars or Arrow table, or a
+            :class:`~pointillist.Table`.
+        release: the release, whose columns are used.
+        queries: what is asked.
+    """
+    table = _as_table(real, plain_table(real), release.schema)
+    return exact_counts(TableSource(table), tuple(queries)) / len(table)
 
 
 def compare_tables(real: Table, synthetic: Table, workload: Workload, release: Release | None = None) -> Comparison:

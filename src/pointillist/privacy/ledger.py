@@ -17,7 +17,7 @@ from pointillist.errors import BudgetError
 from pointillist.privacy.budget import Budget, require_range, rho_of
 from pointillist.privacy.gaussian import gaussian_rho_of
 
-__all__ = ["GAUSSIAN", "Entry", "Ledger", "minus", "split"]
+__all__ = ["GAUSSIAN", "Entry", "Ledger", "minus", "rounded_up", "split"]
 
 GAUSSIAN = "discrete Gaussian"
 
@@ -172,14 +172,14 @@ class Ledger:
             kinds[entry.mechanism] = (count + 1, rho + Fraction(entry.rho))
         kind_of_budget = "zCDP" if self.least_scale is None else "of Gaussian noise"
         lines = [
-            f"({_shown(budget.epsilon)}, {_shown(budget.delta)})-differential privacy, "
+            f"({rounded_up(budget.epsilon)}, {rounded_up(budget.delta)})-differential privacy, "
             f"relation {budget.relation.value}: "
             f"{budget.meaning}{rows}.",
             f"Budget {self.limit:.6g} {kind_of_budget} (rho), spent {self.spent:.6g}:",
             *(f"  {count:,} x {kind}: {float(rho):.6g}" for kind, (count, rho) in kinds.items()),
         ]
         if self.delta_shown:
-            part, spent = _shown(self.delta_shown), _shown(self.delta_spent)
+            part, spent = rounded_up(self.delta_shown), rounded_up(self.delta_spent)
             lines.append(f"Part of delta for showing a value that only one unit has: {part}, spent {spent}.")
         if (warning := self._warning(n, noisy_total)) is not None:
             lines.append(warning)
@@ -194,9 +194,9 @@ class Ledger:
             together: the (epsilon, delta) of the schema and the run.
         """
         return (
-            f"The schema was made from the same table for ({_shown(epsilon)}, {_shown(delta)}) of its own. Together "
-            f"they are ({_shown(together[0])}, {_shown(together[1])})-differentially private, if the schema did not "
-            "decide on the budget of this run."
+            f"The schema was made from the same table for ({rounded_up(epsilon)}, {rounded_up(delta)}) of its own. "
+            f"Together they are ({rounded_up(together[0])}, {rounded_up(together[1])})-differentially private, if the "
+            "schema did not decide on the budget of this run."
         )
 
     def _warning(self, n: int | None, noisy_total: int | None) -> str | None:
@@ -216,8 +216,12 @@ def _called(entries: tuple[Entry, ...]) -> str:
     return " and ".join(f"{count:,} x {label}" for label, count in counts.items()) + " together"
 
 
-def _shown(x: float) -> str:
-    """Four significant digits, rounded up: a statement must not claim more than holds."""
+def rounded_up(x: float) -> str:
+    """Four significant digits, rounded up: a statement must not claim more than holds.
+
+    Args:
+        x: an epsilon or a delta.
+    """
     context = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
     return f"{float(context.create_decimal(decimal.Decimal(repr(x)))):g}"
 

@@ -26,13 +26,28 @@ from pointillist.data.schema import Schema
 from pointillist.errors import InputError, Shown
 from pointillist.queries.enumerating import combinations
 
-__all__ = ["Formula", "Leaf", "Several", "columns_of", "formula_of", "from_dict", "joined", "of_function", "tabulated"]
+__all__ = [
+    "Formula",
+    "Leaf",
+    "Several",
+    "Undecided",
+    "columns_of",
+    "formula_of",
+    "from_dict",
+    "joined",
+    "of_function",
+    "tabulated",
+]
 
 MOST_JOINED = 20_000
 """Parts that share attributes are made one table up to this number of combinations."""
 
 MOST_LEAF = 10_000_000
 """The largest table: a comparison of more combinations is refused."""
+
+
+class Undecided(InputError):
+    """A condition that holds for some values of a code and not for others."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +228,7 @@ def _comparison(condition: Condition, schema: Schema, spans: dict[str, Spans], n
         if np.any(wanted & (others | may.unknown)):
             rule = "must hold for all values of a code or for none, so that codes can be counted"
             hint = "compare with an edge of the bins, or give the column such edges and merge = false"
-            raise InputError("condition", Shown(repr(text)), rule, hint)
+            raise Undecided("condition", Shown(repr(text)), rule, hint)
         found.append(wanted)
     return Leaf(scope, shape, np.concatenate(found).astype(np.uint8).tobytes())
 

@@ -148,7 +148,29 @@ class Refining:
             measured: the noisy counts of all that was asked.
             facts: what was known before.
         """
-        left, columns = list(measured), {}
+        estimated = self._estimated(measured, facts)
+        return self._with({place: merge(self.schema.columns[place], *found) for place, found in estimated.items()})
+
+    def shared(self, measured: Sequence[Measurement], facts: Facts, merged: Schema) -> Schema:
+        """The schema of a run with other noisy counts, but the same groups: only the shares inside of them change.
+
+        Args:
+            measured: the noisy counts of all that was asked.
+            facts: what was known before.
+            merged: the schema with the groups.
+        """
+        columns: dict[int, Column] = {}
+        for place, found in self._estimated(measured, facts).items():
+            column = merged.columns[place]
+            if not isinstance(column, Merged):
+                raise ValueError("the schema must have the fine columns merged")
+            weights = smoothed(column.base, *found)
+            columns[place] = replace(column, shares=tuple(_shares(column.lookup, weights).tolist()))
+        return replace(merged, columns=tuple(columns.get(i, column) for i, column in enumerate(merged.columns)))
+
+    def _estimated(self, measured: Sequence[Measurement], facts: Facts) -> dict[int, tuple[Tree, np.ndarray]]:
+        """For each fine column the tree of what was measured, and the estimated counts of its codes."""
+        left, found = list(measured), {}
         for place in self.fine:
             column, queries = self.schema.columns[place], self.queries(place)
             own, left = left[: len(queries)], left[len(queries) :]
@@ -156,8 +178,8 @@ class Refining:
                 raise ValueError("the measurements must be those that were asked for")
             levels = (*_levels(column), np.arange(column.size))
             tree = Tree(levels, tuple(one.sigma for one in own), facts.total_sigma)
-            columns[place] = merge(column, tree, tree.estimate([one.counts for one in own], facts.total))
-        return self._with(columns)
+            found[place] = tree, tree.estimate([one.counts for one in own], facts.total)
+        return found
 
     def _with(self, columns: Mapping[int, Column]) -> Schema:
         every = tuple(columns.get(i, column) for i, column in enumerate(self.schema.columns))
@@ -199,29 +221,43 @@ def merge(column: Column, tree: Tree, counts: np.ndarray) -> Merged:
         tree: the tree behind the estimated counts.
         counts: the estimated counts of its codes.
     """
-    own = np.array(column.own, np.intp)
-    rest = np.setdiff1d(np.arange(column.size), own)
+    own, rest = _places(column)
     least, most = DEVIATIONS * tree.sigmas[-1], max(2, most_groups(column) - len(own))
     levels = [level[rest] for level in tree.levels[:-1]] if column.levels() else []
     groups = np.zeros(column.size, np.intp)
-    if not len(rest):
-        smooth = np.zeros(0)
-    else:
+    weights = smoothed(column, tree, counts)
+    if len(rest) and column.ordered:
+        groups[rest] = merged_line(weights[rest], most, least, levels, _values(column, rest))[0]
+    elif len(rest):
+        groups[rest] = merged_parts(weights[rest], most, least, levels)
+    groups[own] = groups[rest].max(initial=-1) + 1 + np.arange(len(own))
+    return _numbered(column, groups, weights)
+
+
+def smoothed(column: Column, tree: Tree, counts: np.ndarray) -> np.ndarray:
+    """The counts of the codes of a column without the noise that hides their shape; 1 for codes that are never merged.
+
+    Args:
+        column: the fine column.
+        tree: the tree behind the estimated counts.
+        counts: the estimated counts of its codes.
+    """
+    _, rest = _places(column)
+    weights = np.ones(column.size)
+    if len(rest):
         shares = _public_shares(column)
-        on_line = column.ordered and shares is None
-        smooth = (
+        weights[rest] = (
             without_tails(smoothed_line(tree, counts, rest), TAILS * tree.sigmas[-1])
-            if on_line
+            if column.ordered and shares is None
             else smoothed_parts(tree, counts, rest, shares)
         )
-        if column.ordered:
-            groups[rest] = merged_line(smooth, most, least, levels, _values(column, rest))[0]
-        else:
-            groups[rest] = merged_parts(smooth, most, least, levels)
-    groups[own] = groups[rest].max(initial=-1) + 1 + np.arange(len(own))
-    weights = np.ones(column.size)
-    weights[rest] = smooth
-    return _numbered(column, groups, weights)
+    return weights
+
+
+def _places(column: Column) -> tuple[np.ndarray, np.ndarray]:
+    """The codes that are never merged, and the others."""
+    own = np.array(column.own, np.intp)
+    return own, np.setdiff1d(np.arange(column.size), own)
 
 
 def _values(column: Column, codes: np.ndarray) -> np.ndarray | None:
@@ -241,8 +277,7 @@ def _values(column: Column, codes: np.ndarray) -> np.ndarray | None:
 
 def _evenly(column: Column, parts: int | None) -> Merged:
     """A fine column with its codes in equal groups, by default in the largest number of them."""
-    own = np.array(column.own, np.intp)
-    rest = np.setdiff1d(np.arange(column.size), own)
+    own, rest = _places(column)
     most = max(2, most_groups(column) - len(own)) if parts is None else parts
     parts = min(len(rest), most)
     groups = np.zeros(column.size, np.intp)
@@ -259,7 +294,11 @@ def _numbered(column: Column, groups: np.ndarray, weights: np.ndarray) -> Merged
         middle[groups[-1]] = np.inf
     rank = np.empty(len(middle), np.intp)
     rank[np.argsort(middle, kind="stable")] = np.arange(len(middle))
-    sums = np.bincount(groups, weights)
-    # A group without any count is decoded evenly.
-    shares = np.where(sums[groups] > 0, weights / np.where(sums > 0, sums, 1.0)[groups], 1 / members[groups])
-    return Merged(column, tuple(rank[groups].tolist()), tuple(shares.tolist()))
+    return Merged(column, tuple(rank[groups].tolist()), tuple(_shares(groups, weights).tolist()))
+
+
+def _shares(groups: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The share of each code in its group; a group without any count is decoded evenly."""
+    sums, members = np.bincount(groups, weights), np.bincount(groups)
+    found = np.where(sums[groups] > 0, weights / np.where(sums > 0, sums, 1.0)[groups], 1 / members[groups])
+    return np.asarray(found)

@@ -11,7 +11,7 @@ from pointillist.release.description import (
     versions,
 )
 from pointillist.release.drawing import Drawn, Rows, draw_rows, drawn_rows
-from pointillist.release.folder import Refined, Release
+from pointillist.release.folder import Refined, Release, add_replicates
 from pointillist.release.matching import Matched
 from pointillist.release.place import Place, check_target
 
@@ -28,6 +28,7 @@ __all__ = [
     "Release",
     "Rows",
     "WithSchema",
+    "add_replicates",
     "check_target",
     "draw_rows",
     "drawn_rows",

@@ -9,13 +9,25 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from pointillist.algorithms.repeating import repeated_method
+from pointillist.answers import (
+    Answer,
+    AnswerTable,
+    Original,
+    Replicate,
+    Replicates,
+    Statistic,
+    answered,
+    replicated,
+    tabulated,
+)
 from pointillist.checks import at_least, between, check, path_of, whole
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table, as_pandas
@@ -23,13 +35,16 @@ from pointillist.errors import InputError, PointillistError, Shown, brief, in_sh
 from pointillist.families.saved import load_family
 from pointillist.framework import Family, Log
 from pointillist.privacy.curator import MOST_ROWS
+from pointillist.queries.base import Queries
 from pointillist.queries.workload import Workload
 from pointillist.release import format1
 from pointillist.release.description import FORMAT, Description
 from pointillist.release.drawing import draw_rows
 from pointillist.release.given import condition_of, place_values
+from pointillist.release.imputing import Imputed
 from pointillist.release.journal import NAME as JOURNAL
-from pointillist.release.place import PART, SPEC, Place
+from pointillist.release.place import PART, REPLICATES, SPEC, Place
+from pointillist.release.replicating import load_replicates, save_replicates
 from pointillist.release.safe import (
     check_model,
     check_parquet,
@@ -41,14 +56,17 @@ from pointillist.release.safe import (
 )
 from pointillist.release.shown import release_as_html, release_in_short
 from pointillist.release.transcript import log_arrays, log_of
+from pointillist.showing import watched
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Refined", "Release", "refined_of"]
+__all__ = ["Refined", "Release", "add_replicates", "refined_of"]
 
 ROWS_CSV, ROWS_PARQUET = "synthetic.csv", "synthetic.parquet"
 MODEL, TRANSCRIPT = "model.npz", "transcript.npz"
+REPLICATED, MOST_REPLICATES = 8, 100
+"""How many replicates there are by default, and at most."""
 REFINED = "refined_"
 """Before the names of the arrays of the transcript that come from the stage before the run."""
 
@@ -77,6 +95,7 @@ class Release:
         log: the transcript.
         description: what the release says about itself.
         refined: what was measured of fine columns before the run, if there were any.
+        replicates: models of simulated runs, from which intervals come, if they were made.
     """
 
     table: Table
@@ -85,6 +104,7 @@ class Release:
     log: Log
     description: Description
     refined: Refined | None = None
+    replicates: Replicates | None = None
 
     @property
     def schema(self) -> Schema:
@@ -152,11 +172,19 @@ class Release:
         decoded = self._sample(rows, seed, {} if given is None else given, exact=True).to_arrow(seed)
         return place_values(decoded, self.schema, given or {})
 
-    def answers(self, workload: Workload | None = None) -> np.ndarray:
+    @overload
+    def answers(self, workload: Workload | None = None, level: None = None) -> np.ndarray: ...
+
+    @overload
+    def answers(self, workload: Workload | None = None, *, level: float) -> AnswerTable: ...
+
+    def answers(self, workload: Workload | None = None, level: float | None = None) -> np.ndarray | AnswerTable:
         """The model's answers to a workload, as fractions of the rows.
 
         Args:
             workload: the queries; by default those that the release was made for.
+            level: with it, a table with a line for each answer: what it is about, the estimate and the ends of an
+                interval that holds the answer of the private table this often. Replicates are made if there are none.
         """
         workload = self.workload if workload is None else workload
         hint = "build it from release.schema.domain"
@@ -164,7 +192,77 @@ class Release:
         same = workload.domain == self.schema.domain
         rule = "must be over the release's columns"
         check(same, "workload", Shown("another domain"), rule, hint)
-        return self.family.answers(self.params, workload.queries)
+        if level is None:
+            return self.family.answers(self.params, workload.queries)
+        return tabulated(self._replicated, workload.queries, level)
+
+    def answer(self, query: str | Queries | Statistic, level: float = 0.95, population: bool = False) -> Answer:
+        """The answer to one query with an interval, from differentially private values only.
+
+        Replicates are made if there are none: :meth:`replicate` before, and save the result, to do it once.
+
+        Args:
+            query: a condition such as ``'age >= 65 and region == "N"'``, for the share of the rows for which it holds;
+                queries of one number; or a statistic of :mod:`pointillist.answers`.
+            level: how often such intervals hold the answer of the private table.
+            population: count the sampling error of a population, too, from which the rows are a random sample.
+        """
+        return answered(self._replicated, query, level, population)
+
+    @cached_property
+    def _replicated(self) -> Release:
+        """The release with replicates."""
+        return self if self.replicates is not None else self.replicate()
+
+    def replicate(
+        self, replicates: int = REPLICATED, seed: int = 0, public: Any = None, progress: bool | None = None
+    ) -> Release:
+        """The release with replicates: models of simulated runs, from which intervals come.
+
+        It needs neither the private data nor any budget.
+
+        Args:
+            replicates: the number of simulated runs.
+            seed: the seed of the simulation.
+            public: the public table that the release was made with, if there was one.
+            progress: as in :func:`~pointillist.synthesize`.
+        """
+        count = between("replicates", whole("replicates", replicates), 2, MOST_REPLICATES, "give 8")
+        seed = between("seed", whole("seed", seed), 0, 2**63 - 1, "use 0")
+        original = self._original(public)
+        with watched(progress):
+            return replace(self, replicates=replicated(original, self.workload.queries, count, seed))
+
+    def _original(self, public: Any = None) -> Original:
+        """The run that replicates repeat."""
+        used, table = self.description.method, self.description.public
+        digest = None if table is None else table.sha256
+        method = repeated_method(used.name, used.settings, used.grouping, self.workload, self.schema, digest, public)
+        fine = None if self.refined is None else (self.refined.schema, self.refined.log)
+        return Original(method, self.family, self.params, self.log, self.schema, fine)
+
+    def datasets(self, m: int = REPLICATED, rows: int | None = None) -> list[Table]:
+        """Synthetic tables that differ as much as the release is uncertain, for standard errors by Rubin's rules
+        (:func:`~pointillist.answers.combine`). Replicates are made if there are too few.
+
+        Args:
+            m: the number of tables.
+            rows: the number of rows of each; by default as many as the release has.
+        """
+        m = between("m", whole("m", m), 2, MOST_REPLICATES, "give 8")
+        count = self.description.rows if rows is None else whole("rows", rows)
+        count = between("rows", count, 1, MOST_ROWS, "give for example 1000")
+        found = self._replicated.replicates
+        if found is None or len(found) < m:
+            found = self.replicate(m).replicates
+        assert found is not None
+        model = Replicate(self.family, self.params, float(self.log.estimated_total), self.schema)
+        every = [Imputed(model, found.pilot, one) for one in found.models[:m]]
+        seed, wanted = self.description.seed, self.workload.queries
+        return [
+            draw_rows(one.family, one.params, one.schema, count, seed, stream=2 + i, wanted=wanted)
+            for i, one in enumerate(every)
+        ]
 
     def save(self, folder: str | Path, force: bool = False) -> Path:
         """Write the release as a folder, all or nothing.
@@ -194,6 +292,8 @@ class Release:
             before = log_arrays(self.refined.log, self.refined.schema.domain.names)
             transcript |= {REFINED + name: array for name, array in before.items()}
         _save_arrays(folder / TRANSCRIPT, transcript)
+        if self.replicates is not None:
+            save_replicates(folder / REPLICATES, self.replicates)
         text = json.dumps(self.description.to_dict(), indent=1) + "\n"
         (folder / (SPEC + PART)).write_text(text, encoding="utf-8")
 
@@ -243,9 +343,25 @@ class Release:
         family = load_family(description.family, domain, model)
         table = Table.read(folder / ROWS_PARQUET, schema)
         refined = refined_of(description, transcript)
-        release = cls(table, family, family.from_arrays(model), log, description, refined)
+        replicates = load_replicates(folder / REPLICATES, description.family, schema, float(log.estimated_total))
+        release = cls(table, family, family.from_arrays(model), log, description, refined, replicates)
         _ = release.workload  # a damaged one is refused now, not when it is used
         return release
+
+
+def add_replicates(folder: str | Path, release: Release) -> Path:
+    """Save the replicates of a release into its folder, next to the model. Nothing else is touched.
+
+    Args:
+        folder: where the release is.
+        release: the release, with replicates.
+    """
+    folder = path_of("release", folder)
+    if release.replicates is None:
+        raise ValueError("the release has no replicates")
+    check(os.path.isfile(folder / SPEC), "release", str(folder), "must be a release folder", "save the release first")
+    save_replicates(folder / REPLICATES, release.replicates)
+    return folder / REPLICATES
 
 
 def refined_of(about: Description, transcript: Mapping[str, np.ndarray]) -> Refined | None:

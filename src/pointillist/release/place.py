@@ -27,12 +27,13 @@ from pointillist.errors import InputError, PointillistError
 from pointillist.release.journal import NAME as JOURNAL
 from pointillist.release.journal import is_blank, sync_folder
 
-__all__ = ["FILES", "REPLACED", "SPEC", "Place", "check_target", "is_release", "lock_file"]
+__all__ = ["FILES", "REPLACED", "REPLICATES", "SPEC", "Place", "check_target", "is_release", "lock_file"]
 
 SPEC = "release.json"
 LOCK, RESERVE, REPLACED, PART = "lock", "reserve", "replaced.json", ".part"
-FILES = ("synthetic.csv", "synthetic.parquet", SPEC, "model.npz", "transcript.npz", REPLACED)
-"""The files of a complete release."""
+REPLICATES = "replicates.npz"
+FILES = ("synthetic.csv", "synthetic.parquet", SPEC, "model.npz", "transcript.npz", REPLACED, REPLICATES)
+"""The files of a complete release; the last two are not in all of them."""
 EXTRAS = ("manifest.json", "attestation.json")
 """Files that may be added to a release later."""
 OURS = (*FILES, *EXTRAS, *(name + PART for name in FILES), JOURNAL, LOCK, RESERVE, "ledger.json")

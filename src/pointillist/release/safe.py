@@ -71,17 +71,18 @@ class Claim(NamedTuple):
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def load_arrays(path: Path, most_bytes: int) -> dict[str, np.ndarray]:
+def load_arrays(path: Path, most_bytes: int, most_arrays: int = MOST_ARRAYS) -> dict[str, np.ndarray]:
     """Read the arrays of an ``.npz`` file, once all of them are known to be small enough.
 
     Args:
         path: The file.
         most_bytes: The most bytes of memory that all arrays together may take.
+        most_arrays: The largest number of arrays.
     """
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
-            check(len(entries) <= MOST_ARRAYS, "release", str(path), f"must have at most {MOST_ARRAYS:,} arrays", AGAIN)
+            check(len(entries) <= most_arrays, "release", str(path), f"must have at most {most_arrays:,} arrays", AGAIN)
             claims = {entry.filename: _claim(archive, entry, path) for entry in entries}
             check(len(claims) == len(entries), "release", str(path), "must not have two arrays of one name", AGAIN)
             size = sum(claim.size for claim in claims.values())

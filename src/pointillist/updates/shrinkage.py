@@ -136,6 +136,7 @@ class ShrunkenFit:
         rounds: the number of rounds after which there is a fit, by the facts of a run; None for a fit after each.
         lines: for every attribute the number of its codes that lie on a line; see
             :class:`~pointillist.updates.coarser.Coarser`.
+        kept: what an earlier run has chosen, for a run that repeats it; None to choose.
     """
 
     family: Relaxed
@@ -149,9 +150,22 @@ class ShrunkenFit:
     whole: bool = False
     rounds: Callable[[Facts], int] | None = None
     lines: tuple[int, ...] = ()
+    kept: Choice | None = None
 
     def init(self, params: Params) -> None:
         return None
+
+    def again(self, log: Log, shrunken: float = 1.0) -> ShrunkenFit:
+        """The update of a run that repeats the rounds of another one: nothing is tried out again.
+
+        Args:
+            log: the transcript of that run.
+            shrunken: how many times as strong the shrinkage is.
+        """
+        last, rounds = log.info[-1], len(log.rounds)
+        together = self.fits > 1 and last["fits"] == 1
+        kept = Choice(shrunken * last["strength"], last.get("public", 0.0), int(last["descents"]), together)
+        return replace(self, kept=kept, rounds=None if self.rounds is None else lambda facts: rounds)
 
     def __call__(self, rng: np.random.Generator, params: Params, memory: Choice | None, log: Log) -> Updated:
         import jax.numpy as jnp
@@ -160,7 +174,7 @@ class ShrunkenFit:
             return Updated(params, memory, {})
         target = self.target(log)
         starts = rng.spawn(self.fits)  # which do not depend on what is tried out below
-        choice = memory or self.choose(rng, target)
+        choice = memory or self.kept or self.choose(rng, target)
         fits: list[Fit] = []
         with steps_of("fitting") as made:
             for start in starts:

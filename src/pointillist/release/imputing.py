@@ -1,0 +1,86 @@
+"""Tables of multiple imputation: rows of the model, moved by the error that a simulated run shows.
+
+If f are the answers of the model, p those of the pilot and r those of a replicate, r - p is an error like that of the
+model, so that f - (r - p) is a plausible value of the true answers. Rows are drawn from the model and matched
+(:mod:`pointillist.release.matching`) to these answers instead of its own. The tables differ as much as the model is
+uncertain, and their mean is corrected for the bias of the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pointillist.answers.replicates import Replicate
+from pointillist.data.columns import Column, Merged
+from pointillist.data.domain import Attributes
+from pointillist.data.schema import Schema
+from pointillist.families.conditioning import Mixture
+
+__all__ = ["Imputed"]
+
+
+@dataclass(frozen=True)
+class Imputed:
+    """A model whose answers are moved by the error of a replicate.
+
+    Attributes:
+        model: the model of the release.
+        pilot: the model that the replicate repeats.
+        replicate: the replicate.
+    """
+
+    model: Replicate
+    pilot: Replicate
+    replicate: Replicate
+
+    @property
+    def family(self) -> Any:
+        """The family that rows are drawn from. Other families than mixtures have no rows that could be matched."""
+        return Moved(self) if isinstance(self.model.family, Mixture) else self.replicate.family
+
+    @property
+    def params(self) -> Any:
+        """The parameters that rows are drawn with."""
+        return (self.model if isinstance(self.model.family, Mixture) else self.replicate).params
+
+    @property
+    def schema(self) -> Schema:
+        """The columns, with the shares inside of merged groups moved alike."""
+        pairs = zip(self.model.schema.columns, self.replicate.schema.columns, strict=True)
+        return replace(self.model.schema, columns=tuple(_moved(own, other) for own, other in pairs))
+
+
+def _moved(own: Column, other: Column) -> Column:
+    if not isinstance(own, Merged) or not isinstance(other, Merged):
+        return own
+    shares = np.maximum(2 * np.array(own.shares) - np.array(other.shares), 0.0)
+    sums = np.bincount(own.lookup, shares)[own.lookup]
+    kept = np.where(sums > 0, shares / np.where(sums > 0, sums, 1.0), own.shares)
+    return replace(own, shares=tuple(kept.tolist()))
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A family of mixtures that draws the rows of the model, and expects moved answers of them.
+
+    Attributes:
+        imputed: the model and what it is moved by.
+    """
+
+    imputed: Imputed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.imputed.model.family, name)
+
+    def expected(self, params: Any, scopes: Iterable[Attributes]) -> Iterator[np.ndarray]:
+        """The flat marginals, moved and made possible."""
+        wanted = tuple(scopes)
+        every = (self.imputed.model, self.imputed.pilot, self.imputed.replicate)
+        parts = [one.family.expected(one.params, wanted) for one in every]  # type: ignore[attr-defined]
+        for own, pilot, other in zip(*parts, strict=True):
+            moved = np.maximum(own + pilot - other, 0.0)
+            yield moved / moved.sum()

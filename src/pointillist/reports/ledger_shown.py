@@ -1,0 +1,67 @@
+"""How the budget was spent: a section of the page of a release."""
+
+from __future__ import annotations
+
+import math
+
+from pointillist.release import Release
+from pointillist.reports.charts import parts_chart, percent
+from pointillist.reports.markup import Html, data_table, disclosure, join, tag
+from pointillist.reports.spending import Spent, spending
+
+__all__ = ["ledger_shown"]
+
+MOST_CHARGES = 300
+"""Charges that are listed one by one."""
+UNUSED = 1e-3
+"""The least share of the budget that is worth a remark if it was not used."""
+LISTED = (
+    "Everything that it learned from the real table is listed here. Scales are standard deviations of the noise, in "
+    "rows; for choices they are the scale of the scores."
+)
+
+
+def ledger_shown(release: Release) -> Html:
+    """The charges by what they were for, and one by one.
+
+    Args:
+        release: the release.
+    """
+    privacy, groups = release.description.privacy, spending(release)
+    total = sum(one.rho for one in groups) or 1.0
+    left = privacy.rho - privacy.rho_spent
+    rest = f", so that {left:.3g} was not used" if left > UNUSED * privacy.rho else ""
+    intro = f"The run could spend rho = {privacy.rho:.6g} and has spent {privacy.rho_spent:.6g}{rest}. {LISTED}"
+    return join((tag("p", intro), _chart(groups, total), _table(groups, total), _every_charge(release)))
+
+
+def _chart(groups: list[Spent], total: float) -> Html:
+    shares = [(one.name, one.rho / total) for one in groups]
+    words = "; ".join(f"{name}: {percent(share)}" for name, share in shares)
+    return parts_chart("budget", "How the budget was spent", words, shares)
+
+
+def _table(groups: list[Spent], total: float) -> Html:
+    head = ("What was asked", "Mechanism", "Times", "Scale of the noise", "Rho", "Share")
+    rows = [
+        (one.name, one.mechanism, f"{len(one.entries):,}", _scales(one), f"{one.rho:.4g}", percent(one.rho / total))
+        for one in groups
+    ]
+    return data_table("Charges by what they were for", head, rows, texts=2)
+
+
+def _scales(one: Spent) -> str:
+    low, high = one.noise
+    return f"{low:,.4g}" if math.isclose(low, high) else f"{low:,.4g} to {high:,.4g}"
+
+
+def _every_charge(release: Release) -> Html:
+    entries = release.description.privacy.ledger
+    rows = [
+        (f"{n:,}", one.label, one.mechanism, f"{one.rho:.6g}", f"{one.sensitivity:.6g}", f"{one.scale:.6g}")
+        for n, one in enumerate(entries[:MOST_CHARGES], 1)
+    ]
+    more = f"The first {MOST_CHARGES:,} of them are shown; release.json has all."
+    note = [tag("p", more, class_="note")] if len(entries) > MOST_CHARGES else []
+    head = ("No.", "Label", "Mechanism", "Rho", "Sensitivity", "Scale")
+    return disclosure(f"All {len(entries):,} charges", *note, data_table("Charges in order", head, rows, texts=3))

@@ -1,0 +1,146 @@
+"""Replicates: simulated runs that need no data, saved with the release and checked when they are read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.answers.small import people, small_release
+
+from pointillist import Grid, InputError, Release, Schema, Table
+from pointillist.answers.pooling import Typical
+from pointillist.answers.simulating import SimulatedDoor
+from pointillist.data.columns import Merged
+from pointillist.privacy.curator import Ask
+from pointillist.privacy.facts import Facts
+from pointillist.queries.marginal import Marginal
+from pointillist.queries.tie import Tie
+
+
+@pytest.fixture(scope="module")
+def release() -> Release:
+    return small_release().replicate(3, progress=False)
+
+
+def model_of(release: Release, i: int) -> dict[str, np.ndarray]:
+    assert release.replicates is not None
+    one = release.replicates.models[i]
+    return one.family.to_arrays(one.params)
+
+
+def test_the_door_adds_noise_of_the_scale_that_rho_buys() -> None:
+    marginal = Marginal((0, 1), (20, 50))
+    truth = np.full(1000, 1 / 1000)
+    door = SimulatedDoor(lambda queries: truth, 1e6, Facts(10**6, 1.0), np.random.default_rng(0))
+    (found,) = door.measure([Ask(marginal, 0.005)])
+    assert found.sigma == pytest.approx(np.sqrt(2 / 0.01), rel=1e-6)
+    assert np.std(found.counts - 1000) == pytest.approx(found.sigma, rel=0.1)
+
+
+def test_a_tie_follows_from_the_counts_of_its_pair() -> None:
+    truth = np.array([0.5, 0.0, 0.0, 0.5])
+    door = SimulatedDoor(lambda queries: truth, 1e6, Facts(10**6, 1.0), np.random.default_rng(0))
+    tie = Tie((0, 1), (500_000, 500_000), (500_000, 500_000), 10**6)
+    (found,) = door.measure([Ask(tie, 0.5)])
+    assert found.counts[0] == pytest.approx(10**6, abs=30)
+
+
+def test_a_noisy_number_of_rows_gets_new_noise() -> None:
+    facts = Facts(1000, 1.0, total_sigma=50.0)
+    totals = [
+        SimulatedDoor(lambda queries: np.ones(1), 1000.0, facts, np.random.default_rng(seed)).open().total
+        for seed in range(200)
+    ]
+    assert np.std(totals) == pytest.approx(50, rel=0.2)
+
+
+def test_replicates_are_determined_by_their_seed(release: Release) -> None:
+    again = replace(release, replicates=None).replicate(2, progress=False)
+    other = replace(release, replicates=None).replicate(2, seed=1, progress=False)
+    for i in range(2):
+        assert all(np.array_equal(model_of(release, i)[name], own) for name, own in model_of(again, i).items())
+    assert not np.array_equal(model_of(again, 0)["logits"], model_of(other, 0)["logits"])
+    assert not np.array_equal(model_of(release, 0)["logits"], model_of(release, 1)["logits"])
+
+
+def test_replicates_are_saved_with_the_release_and_need_nothing_else(release: Release, tmp_path: Path) -> None:
+    replace(release, replicates=None).save(tmp_path / "bare")
+    bare = Release.load(tmp_path / "bare")
+    assert bare.replicates is None
+    made = bare.replicate(3, progress=False)
+    assert np.array_equal(model_of(made, 2)["logits"], model_of(release, 2)["logits"])
+    made.save(tmp_path / "whole")
+    loaded = Release.load(tmp_path / "whole")
+    assert loaded.replicates is not None
+    assert len(loaded.replicates) == 3
+    assert loaded.answer("age >= 65") == release.answer("age >= 65")
+    assert not list((tmp_path / "whole").glob(".*"))
+
+
+@pytest.mark.parametrize("damage", ["cut", "totals", "errors", "model0_logits", "shares", "absent"])
+def test_damaged_replicates_are_refused(release: Release, tmp_path: Path, damage: str) -> None:
+    folder = release.save(tmp_path / "release")
+    file = folder / "replicates.npz"
+    with np.load(file) as found:
+        arrays = dict(found)
+    if damage == "cut":
+        file.write_bytes(file.read_bytes()[:200])
+    else:
+        if damage == "absent":
+            del arrays["sizes"]
+        elif damage == "shares":
+            arrays["shares0"] = np.ones(3)
+        else:
+            arrays[damage] = np.full_like(arrays[damage], np.nan)
+        np.savez_compressed(file, **arrays)
+    with pytest.raises(InputError):
+        Release.load(folder)
+
+
+@pytest.mark.parametrize("options", [{"relation": "add-remove", "delta": 1e-6}, {"method": "mwem"}, {"method": "mst"}])
+def test_other_relations_and_methods(options: dict[str, object]) -> None:
+    settings = {"settings": {"rounds": 3} if options.get("method") == "mwem" else {}} if "method" in options else {}
+    made = small_release(**options, **settings).replicate(2, progress=False)
+    assert made.replicates is not None
+    found = made.answer('region == "N"')
+    assert 0 <= found.low <= found.estimate <= found.high <= 1
+    assert found.high - found.low < 0.5
+    private = options.get("relation") == "add-remove"
+    assert (len({one.total for one in made.replicates.models}) == 2) == private
+
+
+def test_merged_columns_get_new_shares_in_the_same_groups(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    plain = people()
+    income = Grid("income", (0, 999), integer=True)
+    schema = Schema((*plain.schema.columns[1:], income))
+    codes = np.clip(rng.gamma(2, 150, len(plain)), 0, 999).astype(int)
+    made = small_release(Table(schema, (*plain.codes[1:], codes))).replicate(2, progress=False)
+    assert made.replicates is not None
+    columns = [made.schema.columns[2], *(one.schema.columns[2] for one in made.replicates.models)]
+    assert all(isinstance(column, Merged) for column in columns)
+    assert len({column.groups for column in columns if isinstance(column, Merged)}) == 1
+    assert len({column.shares for column in columns if isinstance(column, Merged)}) == 3
+    loaded = Release.load(made.save(tmp_path / "release"))
+    cutting = "income >= 123 and income < 321"
+    found = loaded.answer(cutting)
+    assert found == made.answer(cutting)
+    assert found.low < np.mean((codes >= 123) & (codes < 321)) < found.high
+
+
+def test_errors_are_pooled_by_size() -> None:
+    rng = np.random.default_rng(0)
+    answers = np.concatenate([np.full(500, 0.001), np.full(500, 0.1)])
+    moved = np.concatenate([rng.normal(0, 1e-4, (8, 500)), rng.normal(0, 1e-2, (8, 500))], axis=1)
+    typical = Typical.of(answers, moved)
+    assert typical.at(np.array([0.001]))[0] == pytest.approx(1e-4, rel=0.1)
+    assert typical.at(np.array([0.1, 0.9])) == pytest.approx(1e-2, rel=0.1)
+
+
+def test_the_number_of_replicates_is_checked() -> None:
+    made = small_release()
+    for wrong in (1, 101, 2.5):
+        with pytest.raises(InputError, match="replicates"):
+            made.replicate(wrong)  # type: ignore[arg-type]
