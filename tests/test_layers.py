@@ -14,9 +14,9 @@ import pointillist
 ROOT = Path(pointillist.__file__).parent
 LAYERS = [
     "errors", "reporting", "checks", "showing", "memory", "data", "queries", "privacy", "framework", "strategies",
-    "families", "solvers", "updates", "starts", "algorithms", "refining", "release", "accounts", "job", "runs",
-    "discovering", "evaluation", "synthesizer", "attestation", "auditing", "__init__", "leaving", "cli_tables",
-    "cli_account", "cli_attest", "cli_audit", "cli_complete", "cli_output", "cli_sample", "cli_schema",
+    "families", "solvers", "updates", "starts", "algorithms", "refining", "planning", "release", "accounts", "job",
+    "runs", "discovering", "evaluation", "synthesizer", "attestation", "auditing", "__init__", "leaving", "cli_tables",
+    "cli_account", "cli_attest", "cli_audit", "cli_complete", "cli_output", "cli_plan", "cli_sample", "cli_schema",
     "cli_workload", "cli",
 ]  # fmt: skip
 HEAVY = (
