@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class Situation:
         """
         return replace(self, budget=replace(self.budget, epsilon=epsilon))
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         """What the run knows at its start."""
         known = None if self.private else self.rows
@@ -68,7 +69,7 @@ class Situation:
         """The phases of the run."""
         return self.outline(self.facts)
 
-    @property
+    @cached_property
     def features(self) -> Features | None:
         """What a law looks at; None if no law holds for the workload."""
         return features_of(self.workload, self.facts, self.shares)
