@@ -34,30 +34,34 @@ from pointillist import Table, prepare
 from pointillist.data.sources import LaterSource
 from pointillist.errors import PointillistError
 from pointillist.memory import peak_memory
-from pointillist.planning import METRICS, Features, features_of
+from pointillist.planning import METRICS, Features, features_of, laws
 from pointillist.planning.features import FALLING, RISING, TERMS
 from pointillist.planning.law import FILE, probe
+from pointillist.planning.picture import as_svg
 from pointillist.queries.texts import parse_workload
 
 RESULTS = Path(__file__).parent / "results"
 RUNS = RESULTS / "forecast.csv"
 EXPERIMENTS = Path(__file__).parents[1] / "experiments" / "results.csv"
 LAW = Path(__file__).parents[1] / "src" / "pointillist" / "planning" / FILE
+PICTURE = Path(__file__).parents[1] / "docs" / "plan.svg"
+EXAMPLE, TARGET = 0.5, 0.01
+"""The epsilon and the target of the picture."""
 FIELDS = (
     "table", "workload", "epsilon", "method", "seed", "max", "rmse", "tvd", "seconds", "memory", "estimated", "probe",
 )  # fmt: skip
 
-FEW = ("constant", "noise", "noise, narrow columns", "narrow columns")
+BASE = ("constant", "noise", "noise, binary columns")
 ERRORS = {
-    "max": (*FEW, "columns", "marginals"),
-    "rmse": (*FEW, "size", "marginals", "columns"),
-    "tvd": FEW,
+    "max": (*BASE, "columns", "marginals"),
+    "rmse": ("constant", "noise", "noise, narrow columns", "cells", "columns"),
+    "tvd": (*BASE, "binary columns", "size"),
 }
 """The terms of each error, where only the schema is known."""
 SHAPED = {
-    "max": (*FEW, "columns", "marginals", "spread"),
-    "rmse": (*FEW, "size", "marginals", "columns", "spread"),
-    "tvd": (*FEW, "cells", "columns", "order", "spread"),
+    "max": (*BASE, "columns", "marginals"),
+    "rmse": (*BASE, "cells", "columns", "spread"),
+    "tvd": (*BASE, "columns", "spread"),
 }
 """The same with the shape of the columns from a public table."""
 SECONDS = ("constant", "noise", "size", "columns")
@@ -374,6 +378,10 @@ def write() -> None:
         "seconds": found.seconds.to_dict(),
     }
     LAW.write_text(json.dumps(spec, indent=1) + "\n", encoding="utf-8")
+    laws.cache_clear()
+    town = table_of("demo")
+    plan = prepare(LaterSource(town.schema, len(town)), epsilon=EXAMPLE).plan(target_error=TARGET)
+    PICTURE.write_text(as_svg(plan), encoding="utf-8")
 
 
 def _by_method(found: Mapping[str, Judged]) -> dict[str, dict[str, Any]]:
@@ -395,8 +403,8 @@ def run() -> str:
 
 def _summary(found: Outcome) -> str:
     lines = []
-    for label, laws in (("schema, rows, budget", found.plain), ("and a public table's columns", found.shaped)):
-        for metric, one in laws.items():
+    for label, every in (("schema, rows, budget", found.plain), ("and a public table's columns", found.shaped)):
+        for metric, one in every.items():
             for method in one.laws:
                 off = one.of(method)
                 tables = len({case.table for case in one.off if case.method == method})

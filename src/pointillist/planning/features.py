@@ -27,7 +27,9 @@ class Features:
         noise: log of the noise on a cell, as a fraction of the rows, of a marginal that gets the whole budget.
         cells: mean log number of cells of the marginals.
         narrow: mean of one over the number of values, over the columns that the marginals have: 1/2 if all are binary.
-        columns: log of the number of these columns.
+        binary: two over the geometric mean of the numbers of values, over the columns of all marginals: 1 if all are
+            binary.
+        columns: log of the number of columns that the marginals have.
         order: mean number of columns of a marginal.
         marginals: log of their number.
         size: log of the number of all cells.
@@ -38,6 +40,7 @@ class Features:
     noise: float
     cells: float
     narrow: float
+    binary: float
     columns: float
     order: float
     marginals: float
@@ -50,7 +53,8 @@ TERMS: dict[str, Callable[[Features], float]] = {
     "constant": lambda f: 1.0,
     "noise": lambda f: f.noise,
     "noise, narrow columns": lambda f: f.noise * f.narrow,
-    "narrow columns": lambda f: f.narrow,
+    "noise, binary columns": lambda f: f.noise * f.binary,
+    "binary columns": lambda f: f.binary,
     "cells": lambda f: f.cells,
     "columns": lambda f: f.columns,
     "order": lambda f: f.order,
@@ -61,9 +65,9 @@ TERMS: dict[str, Callable[[Features], float]] = {
 }
 """The terms that a law may have, by name."""
 
-RISING = ("noise", "noise, narrow columns")
+RISING = ("noise", "noise, narrow columns", "noise, binary columns")
 """Terms of an error whose coefficients must not be negative: it then falls with every epsilon and every row, since both
-only enter through the noise, and narrow is not negative."""
+only enter through the noise, and what it is multiplied by is not negative."""
 
 FALLING = ("noise",)
 """Terms of the time whose coefficients must not be positive: less noise, more to fit."""
@@ -81,13 +85,15 @@ def features_of(workload: Workload, facts: Facts, shares: Sequence[np.ndarray] |
         return None
     scopes, sizes = workload.scopes, workload.domain.sizes
     used = sorted({i for scope in scopes for i in scope})
+    cells, order = _mean(math.log(queries.size) for queries in workload.queries), _mean(map(len, scopes))
     square = max(square_of_counts(queries, facts) for queries in workload.queries)
     return Features(
         noise=math.log(math.sqrt(square / (2 * facts.rho)) / facts.total),
-        cells=_mean(math.log(queries.size) for queries in workload.queries),
+        cells=cells,
         narrow=_mean(1 / sizes[i] for i in used),
+        binary=2 * math.exp(-cells / order),
         columns=math.log(len(used)),
-        order=_mean(len(scope) for scope in scopes),
+        order=order,
         marginals=math.log(len(scopes)),
         size=math.log(workload.size),
         rows=math.log(facts.total),
