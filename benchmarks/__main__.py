@@ -29,6 +29,7 @@ NAMES = (
     "queries",
     "matching",
     "suite",
+    "forecast",
     "scale",
 )
 PACKAGES = ("numpy", "scipy", "opendp", "jax", "torch")
@@ -54,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"unknown benchmark {unknown[0]!r}; choose from {', '.join(NAMES)}")
     for name in chosen.names or NAMES:
         try:
-            text = import_module(f"benchmarks.{name}").run()
+            module = import_module(f"benchmarks.{name}")
+            text = module.run()
         except (ImportError, InputError) as reason:  # PyTorch is not installed, or the datasets are missing
             print(f"\n{name} is skipped: {reason}")
             continue
@@ -63,6 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.write:
             RESULTS.mkdir(exist_ok=True)
             (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
+            if hasattr(module, "write"):  # what else follows from its runs
+                module.write()
     return 0
 
 

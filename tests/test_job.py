@@ -115,7 +115,7 @@ def test_preparing_spends_nothing(method: str, relation: Relation, charges: list
     assert (job.method.name, job.task.workload, job.schema) == (method, all_kway(SCHEMA.domain, 2), SCHEMA)
     assert job.facts.rho <= job.curator.ledger.limit
     assert (job.facts.total == 300) == (relation is Relation.REPLACE)
-    assert sum(phase.rounds for phase in job.plan) == job.rounds >= 1
+    assert sum(phase.rounds for phase in job.phases) == job.rounds >= 1
     assert job.memory > 0
     assert charges == []  # asking a job about itself costs nothing either
 

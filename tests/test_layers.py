@@ -14,10 +14,10 @@ import pointillist
 ROOT = Path(pointillist.__file__).parent
 LAYERS = [
     "errors", "reporting", "checks", "showing", "memory", "data", "queries", "privacy", "framework", "strategies",
-    "families", "solvers", "updates", "starts", "algorithms", "refining", "answers", "release", "accounts", "job",
-    "runs", "discovering", "evaluation", "synthesizer", "attestation", "auditing", "reports", "__init__", "leaving",
-    "cli_tables", "cli_account", "cli_answer", "cli_attest", "cli_audit", "cli_complete", "cli_output", "cli_sample",
-    "cli_report", "cli_schema", "cli_workload", "cli",
+    "families", "solvers", "updates", "starts", "algorithms", "refining", "planning", "answers", "release", "accounts",
+    "job", "runs", "discovering", "evaluation", "synthesizer", "attestation", "auditing", "reports", "__init__",
+    "leaving", "cli_tables", "cli_account", "cli_answer", "cli_attest", "cli_audit", "cli_complete", "cli_output",
+    "cli_plan", "cli_sample", "cli_report", "cli_schema", "cli_workload", "cli",
 ]  # fmt: skip
 HEAVY = (
     "opendp", "pyarrow", "pandas", "polars", "jax", "optax", "pysat", "matplotlib", "cryptography", "sklearn",

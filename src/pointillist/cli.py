@@ -26,6 +26,7 @@ from pointillist.cli_attest import keygen, sign, verify
 from pointillist.cli_audit import audit, settings_of
 from pointillist.cli_complete import data_names, method_names
 from pointillist.cli_output import print_release, show_evaluation
+from pointillist.cli_plan import agree, plan
 from pointillist.cli_report import report as report_command
 from pointillist.cli_sample import sample
 from pointillist.cli_schema import schema_app
@@ -59,7 +60,7 @@ from pointillist.evaluation import report
 from pointillist.evaluation.accuracy import Errors
 from pointillist.evaluation.values import unmerged
 from pointillist.families.relaxed import silence_compiler
-from pointillist.job import Reading, prepare, source_of, workload_of
+from pointillist.job import Job, Reading, prepare, source_of, workload_of
 from pointillist.leaving import REFUSED, in_order
 from pointillist.memory import peak_memory
 from pointillist.queries.files import is_file
@@ -78,7 +79,7 @@ app = typer.Typer(
 )
 app.add_typer(account_app, name="account")
 app.add_typer(schema_app, name="schema")
-for command in (keygen, sign, verify, audit, sample, answer, replicate, workload, report_command):
+for command in (plan, keygen, sign, verify, audit, sample, answer, replicate, workload, report_command):
     app.command()(command)
 screen = Console(highlight=False, soft_wrap=True)
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -205,6 +206,7 @@ def synth(
     insecure_noise_seed: Annotated[
         int | None, typer.Option("--insecure-noise-seed", help="NOT PRIVATE: seeded noise, for experiments.")
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Start even if the run takes hours or too much memory.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a differentially private synthetic table."""
@@ -243,6 +245,8 @@ def synth(
         memory=memory,
     )
     tell_dialect(table)
+    _tell_forecast(job)
+    agree(job.absurd, yes)
     named = {"data": data, "schema": schema, "public": public}
     origin = {name: _absolute(str(value)) for name, value in named.items() if value is not None}
     if (text := dialect_text(dialect)) is not None:
@@ -405,6 +409,12 @@ def _inputs(data: str, schema: Path | None, public: str | None, workload: str | 
     beside = [] if is_dataset(data) else [folder_of(data) or Path(data), schema or schema_beside(data)]
     beside += [Path(workload)] if workload is not None and is_file(workload) else []
     return beside if public is None or is_dataset(public) else [*beside, Path(public)]
+
+
+def _tell_forecast(job: Job) -> None:
+    """Say what to expect of a run. Where the number of rows is private, no message depends on it."""
+    if job.curator.public_rows is not None:
+        _note(job.expected().describe())
 
 
 def _absolute(name: str) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from pointillist.algorithms import Method, Task, get_method
-from pointillist.checks import between, check, flag, one_of, present, real, whole
+from pointillist.checks import between, check, flag, one_of, present, real, share, whole
 from pointillist.data.domain import Domain
 from pointillist.data.messages import fragment
 from pointillist.data.neighbours import Relation, Unit
@@ -27,6 +30,7 @@ from pointillist.errors import PointillistError, RunStopped, Shown, brief, in_sh
 from pointillist.families.relaxed import silence_compiler
 from pointillist.framework import Algorithm, Log, Round, run
 from pointillist.memory import bytes_of, estimate
+from pointillist.planning import METRICS, Expected, Plan, Situation, expected, laws, make_plan
 from pointillist.privacy.account import ledger_for, require_effect
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.composition import together_with
@@ -79,6 +83,12 @@ budget spent."""
 
 MOST_DEFAULT_ROWS = 10_000_000
 """Under add-remove, where the number of rows is a noisy count: no more rows are drawn unless they are asked for."""
+
+ORDERS = (1, 2, 3)
+"""The orders of marginals that a plan compares."""
+
+MOST_COMPARED = 5_000
+"""Workloads of more marginals are not compared with the one that is asked for."""
 
 RANDOM_DRAW_CELLS = 50_000
 """Under add-remove, where n is private: the largest marginal, in cells, that a random draw may take."""
@@ -261,14 +271,125 @@ class Job:
         return facts if self.stage is None else self.stage.refining.after(facts)
 
     @cached_property
-    def plan(self) -> tuple[Phase, ...]:
+    def phases(self) -> tuple[Phase, ...]:
         """The phases of the run: rounds, picks and noise, as far as public facts fix them."""
         return self.algorithm.strategy.outline(self.facts)
 
     @property
     def rounds(self) -> int:
         """The number of rounds, at most."""
-        return sum(phase.rounds for phase in self.plan)
+        return sum(phase.rounds for phase in self.phases)
+
+    def plan(
+        self,
+        rows: int | None = None,
+        *,
+        target_error: float | None = None,
+        target_metric: str = "max",
+        public: Any = None,
+    ) -> Plan:
+        """What the run would measure, and what error, time and memory to expect. It reads no data and spends nothing.
+
+        Args:
+            rows: the number of rows that it is for; by default that of the table where it is public. Under
+                ``add-remove`` it must be stated: a public guess, never the true number.
+            target_error: an error to be reached; the plan then has the smallest epsilon for it.
+            target_metric: which error that is: ``max``, ``rmse`` or ``tvd``.
+            public: a public table with all columns of the workload, which tells how skewed the columns are; by default
+                that of the job. The forecast is for a run without it.
+        """
+        target = None
+        if target_error is not None:
+            metric = one_of("target_metric", target_metric, METRICS)
+            target = metric, share("target_error", real("target_error", target_error, 0.01), 0.01)
+        shares = self._shares(public)
+        situation = replace(self.situation(rows), shares=shares)
+        others = [self._with_method(name, situation) for name in laws().errors if name != self.method.name]
+        orders = [
+            (text, replace(one, shares=shares))
+            for k in ORDERS
+            if (one := self._with_workload(text := f"marginals:{k}", situation)) is not None
+        ]
+        return make_plan(situation, self._memory_for(situation.rows), [one for one in others if one], orders, target)
+
+    def expected(self, rows: int | None = None) -> Expected:
+        """The forecast of errors, time and memory alone.
+
+        Args:
+            rows: as in :meth:`plan`.
+        """
+        situation = self.situation(rows)
+        return expected(situation, self._memory_for(situation.rows))
+
+    @property
+    def absurd(self) -> str:
+        """What speaks against starting the run, in words; empty if nothing does. Where the number of rows is private,
+        it does not depend on it."""
+        known = self.curator.public_rows
+        return (Expected({}, None, self.peak_memory) if known is None else self.expected()).absurd
+
+    def situation(self, rows: int | None = None) -> Situation:
+        """What is known of the run, for a number of rows that is public or stated.
+
+        Args:
+            rows: as in :meth:`plan`.
+        """
+        known = self.curator.public_rows
+        rule, hint = "must be stated where the number of rows is private", "give a public guess, for example 50000"
+        count = present("rows", known if rows is None else rows, rule, hint)
+        count = between("rows", whole("rows", count), 2, MOST_ROWS, "give for example 50000")
+        stage = None if self.stage is None else self.stage.refining
+        return Situation(
+            self.method.name,
+            self.task.workload,
+            self.algorithm.strategy.outline,
+            (lambda facts: facts) if stage is None else stage.after,
+            self.curator.ledger.budget,
+            count,
+            known is None,
+            bool(self.options.get("zcdp")),
+        )
+
+    def _with_method(self, name: str, situation: Situation) -> Situation | None:
+        """The same with another method and its default settings; None if it does not suit."""
+        try:
+            algorithm = get_method(name).algorithm(replace(self.task, public=None))
+            return replace(situation, method=name, outline=algorithm.strategy.outline)
+        except PointillistError:
+            return None
+
+    def _with_workload(self, text: str, situation: Situation) -> Situation | None:
+        """The same with another workload; None if it does not suit, or is too large to be worth a look."""
+        order = int(text.rpartition(":")[2])
+        columns = len(self.task.domain)
+        if order > columns or math.comb(columns, order) > MOST_COMPARED or self.task.workload.weights:
+            return None
+        try:
+            task = replace(self.task, workload=planned_workload(text, self.schema, situation.rows), public=None)
+            outline = self.method.algorithm(task, self.settings).strategy.outline
+            return replace(situation, workload=task.workload, outline=outline)
+        except PointillistError:
+            return None
+
+    def _shares(self, public: Any) -> tuple[np.ndarray, ...] | None:
+        """The one-way marginals of a public table; None if there is none, or none with all columns that matter."""
+        table = self.task.public if public is None else _public_table(public, self._planned_for)
+        if table is None:
+            return None
+        missing = [i for i in {i for scope in self.task.workload.scopes for i in scope} if i not in table.present]
+        if public is None and missing:
+            return None
+        names = Shown(f"no {[self.task.domain.names[i] for i in missing[:3]]}")
+        hint = "leave it out, or choose a workload of the columns that it has"
+        check(not missing, "public", names, "must have all columns of the workload", hint)
+        counts = dict(zip(table.present, table.count([(i,) for i in table.present]), strict=True))
+        sizes = self.task.domain.sizes
+        return tuple(counts[i] / table.rows if i in counts else np.full(d, 1 / d) for i, d in enumerate(sizes))
+
+    @property
+    def _planned_for(self) -> Schema:
+        """The schema that the job is planned for."""
+        return self.schema if self.stage is None else self.stage.refining.planned
 
     @property
     def memory(self) -> int:
@@ -279,8 +400,11 @@ class Job:
     def peak_memory(self) -> int:
         """About how many bytes the whole process takes at its peak. Where the number of rows is private, nothing is
         added for the table, nor for rows that are to be as many."""
+        return self._memory_for(self.curator.public_rows)
+
+    def _memory_for(self, known: int | None) -> int:
+        """The same for a number of rows; None if nothing is known about it."""
         family, queries = self.algorithm.family, self.task.workload
-        known = self.curator.public_rows
         needed = getattr(family, "working_set", family.footprint)(queries.queries)
         columns, pieces = len(self.schema.columns), self.curator.memory
         held = None if pieces is None else pieces.held
@@ -288,7 +412,7 @@ class Job:
 
     def check_plan(self) -> None:
         """Refuse more rounds than there are candidates or than the budget can serve, before anything is spent."""
-        picked, phases, rounds = 0, self.plan, self.rounds
+        picked, phases, rounds = 0, self.phases, self.rounds
         require_effect(self.curator.ledger.budget, self.facts, phases)
         rows = MOST_ROWS if self.curator.public_rows is None else self.curator.public_rows
         for phase in phases:

@@ -136,7 +136,7 @@ def test_the_noise_is_as_planned() -> None:
     for seed in range(20):
         table, job = run("raw", insecure_noise_seed=seed)
         squares.append((errors(table, job.run()) ** 2).mean())
-        phase = job.plan[0]
+        phase = job.phases[0]
         planned = phase.noise[1] / phase.unit / len(table)
     found = math.sqrt(np.mean(squares))
     assert found == pytest.approx(planned, rel=0.15)

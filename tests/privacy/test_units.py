@@ -314,7 +314,7 @@ def test_selections_are_scaled_to_the_rows_of_a_unit() -> None:
 def test_plans_state_the_noise_that_is_used() -> None:
     for method, settings in (("one-shot", SMALL), ("mwem", {"rounds": 2}), ("auto", SMALL)):
         job = unit_job(3, method=method, settings=settings)
-        least, most = next(phase.noise for phase in job.plan if phase.noise)
+        least, most = next(phase.noise for phase in job.phases if phase.noise)
         release = job.run()
         # the plan is made for the largest table, with what the number of rows leaves: the same for every table
         assert all(least * (1 - 1e-9) <= m.sigma <= most * (1 + 1e-9) for m in release.log.measurements), method

@@ -94,9 +94,9 @@ class MeasureByTies:
             gaussian_scale(_grains_of(rho, fewest), self._square(facts)),
         )
         return (
-            Phase(1, len(first), False, noise_of(first, facts)),
-            Phase(1, len(self._tied), False, (ties, ties)),
-            Phase(1, len(self.measurable), False, last),
+            Phase(1, len(first), False, noise_of(first, facts), what="one-way marginals"),
+            Phase(1, len(self._tied), False, (ties, ties), what="ties, one number for each pair of columns"),
+            Phase(1, len(self.measurable), False, last, what="marginals at most, those that matter by the ties"),
         )
 
     def step(self, t: int, facts: Facts, log: Log, family: Any, params: Any) -> Step | None:

@@ -93,7 +93,7 @@ def parts_of(case: Case, table: Table) -> dict[str, Part]:
     params, _ = algorithm.begin(np.random.default_rng([job.seed, 0]))
     first = algorithm.strategy.step(0, job.facts, Log(job.facts), algorithm.family, params)
     found = []
-    if any(phase.noise is not None for phase in job.plan) and (queries := _measured(first, job)) is not None:
+    if any(phase.noise is not None for phase in job.phases) and (queries := _measured(first, job)) is not None:
         own = ledger_for(ledger.budget, job.curator.public_rows, MeasureAll((queries,)).outline)
         found.append(Part(MEASUREMENT, own, noise, lambda door: door.measure([Ask(queries, door.open().rho)])))
     if isinstance(first, Select | Draw):

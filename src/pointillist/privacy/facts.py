@@ -45,6 +45,7 @@ class Phase:
         noise: the smallest and the largest standard deviation of the measurements; None if nothing is measured.
         candidates: if no candidate may be selected twice, the number of candidates; else None.
         unit: how often a row counts in what is measured; the noise over it is a number of rows.
+        what: what is measured, in words; empty for queries of the workload.
     """
 
     rounds: int
@@ -53,6 +54,7 @@ class Phase:
     noise: tuple[float, float] | None
     candidates: int | None = None
     unit: float = 1.0
+    what: str = ""
 
 
 Outline = Callable[[Facts], tuple[Phase, ...]]

@@ -1,0 +1,110 @@
+"""What the error of a run depends on, as far as schema, workload and budget say it.
+
+The law behind a forecast is a sum of *terms*, each a function of these features. No feature looks at data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pointillist.privacy.facts import Facts
+from pointillist.privacy.sensitivity import square_of_counts
+from pointillist.queries.marginal import Marginal
+from pointillist.queries.workload import Workload
+
+__all__ = ["FALLING", "RISING", "TERMS", "Features", "features_of"]
+
+
+@dataclass(frozen=True)
+class Features:
+    """A workload of marginals under a budget.
+
+    Attributes:
+        noise: log of the noise on a cell, as a fraction of the rows, of a marginal that gets the whole budget.
+        cells: mean log number of cells of the marginals.
+        narrow: mean of one over the number of values, over the columns that the marginals have: 1/2 if all are binary.
+        binary: two over the geometric mean of the numbers of values, over the columns of all marginals: 1 if all are
+            binary.
+        columns: log of the number of columns that the marginals have.
+        order: mean number of columns of a marginal.
+        marginals: log of their number.
+        size: log of the number of all cells.
+        rows: log of the number of rows.
+        spread: mean entropy of the marginals if their columns were independent, by a public table; None without one.
+    """
+
+    noise: float
+    cells: float
+    narrow: float
+    binary: float
+    columns: float
+    order: float
+    marginals: float
+    size: float
+    rows: float
+    spread: float | None = None
+
+
+TERMS: dict[str, Callable[[Features], float]] = {
+    "constant": lambda f: 1.0,
+    "noise": lambda f: f.noise,
+    "noise, narrow columns": lambda f: f.noise * f.narrow,
+    "noise, binary columns": lambda f: f.noise * f.binary,
+    "binary columns": lambda f: f.binary,
+    "cells": lambda f: f.cells,
+    "columns": lambda f: f.columns,
+    "order": lambda f: f.order,
+    "marginals": lambda f: f.marginals,
+    "size": lambda f: f.size,
+    "rows": lambda f: f.rows,
+    "spread": lambda f: math.nan if f.spread is None else f.spread,
+}
+"""The terms that a law may have, by name."""
+
+RISING = ("noise", "noise, narrow columns", "noise, binary columns")
+"""Terms of an error whose coefficients must not be negative: it then falls with every epsilon and every row, since both
+only enter through the noise, and what it is multiplied by is not negative."""
+
+FALLING = ("noise",)
+"""Terms of the time whose coefficients must not be positive: less noise, more to fit."""
+
+
+def features_of(workload: Workload, facts: Facts, shares: Sequence[np.ndarray] | None = None) -> Features | None:
+    """The features of a run; None for queries other than whole marginals, on which no law was fitted.
+
+    Args:
+        workload: the queries that are wanted.
+        facts: the budget, and a number of rows that is public or assumed.
+        shares: one-way marginals of a public table, one for each attribute; None if there is no such table.
+    """
+    if not all(isinstance(queries, Marginal) for queries in workload.queries):
+        return None
+    scopes, sizes = workload.scopes, workload.domain.sizes
+    used = sorted({i for scope in scopes for i in scope})
+    cells, order = _mean(math.log(queries.size) for queries in workload.queries), _mean(map(len, scopes))
+    square = max(square_of_counts(queries, facts) for queries in workload.queries)
+    return Features(
+        noise=math.log(math.sqrt(square / (2 * facts.rho)) / facts.total),
+        cells=cells,
+        narrow=_mean(1 / sizes[i] for i in used),
+        binary=2 * math.exp(-cells / order),
+        columns=math.log(len(used)),
+        order=order,
+        marginals=math.log(len(scopes)),
+        size=math.log(workload.size),
+        rows=math.log(facts.total),
+        spread=None if shares is None else _mean(sum(_entropy(shares[i]) for i in scope) for scope in scopes),
+    )
+
+
+def _mean(values: Iterable[float]) -> float:
+    return float(np.mean(list(values)))
+
+
+def _entropy(share: np.ndarray) -> float:
+    found = share[share > 0]
+    return float(-(found * np.log(found)).sum())
