@@ -12,14 +12,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from importlib import import_module
 from itertools import product
 from typing import Any
 
 from pointillist.errors import InputError, nearest
 
-FIGURES = ("main", "public_near", "public_far", "rap", "batch", "resample", "marginal_trick", "past", "adult_loans",
-           "hdmm")  # fmt: skip
+FIGURES = ("main", "public_near", "public_far", "support", "rap", "batch", "resample", "marginal_trick", "past",
+           "adult_loans", "hdmm")  # fmt: skip
 """The experiments of the paper: each has a figure and claims."""
 TABLES = ("default_accuracy", "ablation", "histogram_accuracy", "relaxed_accuracy")
 """Other experiments on accuracy: each has a table."""
@@ -35,11 +36,15 @@ KEYS = ("dataset", "public", "marginals", "relation", "account", "output", "grou
         "epsilon", "seed")  # fmt: skip
 METRICS = ("max", "mean", "rmse", "tvd")
 ROW_METRICS = ("rows_max", "rows_rmse", "rows_tvd")
-FIELDS = (*KEYS, *METRICS, *ROW_METRICS, "seconds", "error", "commit", "versions", "machine")
+FIELDS = (*KEYS, *METRICS, *ROW_METRICS, "seconds", "error", "commit", "versions", "machine", "noise")
 """The columns of a results file: what was run, its errors, and where they come from.
 
-In some old lines the mean error and the commit were not recorded: they are empty and ``unknown`` there.
+``noise`` is ``own`` where the noise of the run is independent of that of all others, and ``shared`` in older lines:
+all runs with the same seed began with the same random numbers there, whatever their method and epsilon. In some old
+lines the mean error and the commit were not recorded: they are empty and ``unknown`` there.
 """
+FLOOR = "best_mixture"
+"""Stands for a method: the best reweighting of the records of the public table. It uses the truth, and no budget."""
 
 Key = tuple[str, ...]
 Row = dict[str, str]
@@ -86,6 +91,11 @@ class Run:
         """The hyper-parameters as values."""
         values: dict[str, Any] = json.loads(self.parameters)
         return values
+
+    @property
+    def noise(self) -> int:
+        """The seed of the noise: another one for every run, so that the noise of no two runs is related."""
+        return int.from_bytes(sha256("/".join(self.key).encode()).digest()[:4], "big")
 
     def _items(self) -> Iterator[tuple[str, Any]]:
         return ((name, getattr(self, name)) for name in KEYS)
