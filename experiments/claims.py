@@ -34,6 +34,11 @@ def judge(experiment: Experiment, claim: Claim, results: Mapping[Key, Row]) -> t
         count = sum(value > claim.value for value in values)
         return _word(count, len(pairs)), f"above at {count} of {len(pairs)}; the smallest is {min(values):.4f}"
     ratios = [fmean(first.values()) / fmean(second.values()) for first, second in pairs]
+    if claim.kind == "times":
+        count = sum(1 / ratio >= claim.value for ratio in ratios)
+        told = f"by a factor of {claim.value:g} or more at {count} of {len(pairs)}"
+        spread = " to ".join(dict.fromkeys(f"{1 / ratio:.2f}" for ratio in (max(ratios), min(ratios))))
+        return _word(count, len(pairs)), f"{told}; factors {spread}"
     if claim.kind == "similar":
         count = sum(1 / claim.value <= ratio <= claim.value for ratio in ratios)
         told = f"within a factor of {claim.value:g} at {count} of {len(pairs)}"

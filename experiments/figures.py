@@ -32,6 +32,8 @@ STYLES = {
     "DualQuery": ("#777777", "X"),
     "GEM-Pub": ("#88CCEE", "P"),
     "GEM-Pub (lacks columns)": ("#AA4499", "p"),
+    "GEM-Pub, small network": ("#0077BB", "p"),
+    "Best mixture": ("#000000", "x"),
     "PMW-Pub": ("#44AA99", "<"),
     "PEP-Pub": ("#999933", ">"),
     # Variants of one method: shades of its colour, and markers of their own.

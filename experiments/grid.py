@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib import import_module
 from itertools import product
@@ -22,7 +22,7 @@ from pointillist.errors import InputError, nearest
 FIGURES = ("main", "public_near", "public_far", "support", "rap", "batch", "resample", "marginal_trick", "past",
            "adult_loans", "hdmm")  # fmt: skip
 """The experiments of the paper: each has a figure and claims."""
-TABLES = ("default_accuracy", "ablation", "histogram_accuracy", "relaxed_accuracy")
+TABLES = ("default_accuracy", "ablation", "histogram_accuracy", "relaxed_accuracy", "public_average")
 """Other experiments on accuracy: each has a table."""
 NAMES = (*FIGURES, *TABLES)
 EPSILONS = (0.1, 0.15, 0.2, 0.25, 0.5, 1.0)
@@ -94,8 +94,11 @@ class Run:
 
     @property
     def noise(self) -> int:
-        """The seed of the noise: another one for every run, so that the noise of no two runs is related."""
-        return int.from_bytes(sha256("/".join(self.key).encode()).digest()[:4], "big")
+        """The seed of the noise: another one for every run, so that the noise of no two runs is related.
+
+        Measuring synthetic rows as well does not make it another run.
+        """
+        return int.from_bytes(sha256("/".join(replace(self, output="").key).encode()).digest()[:4], "big")
 
     def _items(self) -> Iterator[tuple[str, Any]]:
         return ((name, getattr(self, name)) for name in KEYS)
@@ -166,9 +169,10 @@ class Panel:
 class Claim:
     """A statement of the paper that the results can confirm or refute.
 
-    ``lower``: the curve ``first`` has a smaller error than ``second``. ``similar``: their errors differ by no more than
-    the factor ``value``. ``above``: the error of ``first`` stays above ``value``. It is tested for ``metric`` at every
-    epsilon on every table of ``datasets`` (on all panels if that is empty).
+    ``lower``: the curve ``first`` has a smaller error than ``second``. ``times``: it is smaller by the factor ``value``
+    at least. ``similar``: their errors differ by no more than the factor ``value``. ``above``: the error of ``first``
+    stays above ``value``. It is tested for ``metric`` at every epsilon on every table of ``datasets`` (on all panels if
+    that is empty).
     """
 
     text: str
@@ -180,6 +184,25 @@ class Claim:
     datasets: tuple[str, ...] = ()
     epsilons: tuple[float, ...] = ()
     """Where it is tested; everywhere if that is empty."""
+
+
+ERRORS = {"max": "max", "mean": "mean", "rmse": "root-mean-square"}
+"""The errors in which the paper makes its comparisons, and their names."""
+
+
+def in_every_error(text: str, kind: str, first: str, second: str, **options: Any) -> tuple[Claim, ...]:
+    """The same claim in each of the paper's errors.
+
+    Args:
+        text: the claim, without the error.
+        kind: of the claims.
+        first: a curve.
+        second: another one.
+        options: the other attributes of the claims.
+    """
+    return tuple(
+        Claim(f"{text}: {told} error", kind, first, second, metric=metric, **options) for metric, told in ERRORS.items()
+    )
 
 
 @dataclass(frozen=True)

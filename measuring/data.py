@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
+from measuring.acs_paper import nearest_to_the_paper
 from pointillist import Categorical, Schema, Table, Workload, load
+from pointillist.data.datasets import is_dataset
 from pointillist.data.public import PublicTable
 from pointillist.queries.texts import parse_workload
 
-# The paper does not list the columns of its reduced ACS table. It has 455 three-way marginals, so it has 15 columns.
-# These are the two-valued columns of acs-pa, employment and tenure, and the smallest of the others.
+# The two-valued columns of acs-pa, employment and tenure, and the smallest of the others: 15 columns, as many as in the
+# paper's reduced table. The columns nearest to the paper's are those of acs-pa-paper.
 ACS_REDUCED = (
     "SEX", "NATIVITY", "LANX", "ESR", "HICOV", "PRIVCOV", "PUBCOV", "DIS", "DEAR", "DEYE", "DREM", "DPHY", "TEN",
     "MULTG", "TYPEHUGQ",
@@ -43,18 +45,23 @@ PARTS: dict[str, tuple[str, Callable[[Table], np.ndarray]]] = {
     "adult-foreign-born": ("adult-public", _where("native-country", lambda codes: codes != UNITED_STATES)),
 }
 """Tables that only exist in the experiments: some rows of a named dataset."""
+DERIVED: dict[str, tuple[str, Callable[[Table], Table]]] = {"acs-pa-paper": ("acs-pa", nearest_to_the_paper)}
+"""Tables that only exist in the experiments: other columns, made from those of a named dataset."""
 SHUFFLED = " shuffled"
 """The end of the name of a public table whose columns are shuffled: it has the same values, and no correlations."""
 
 
 def table_of(name: str) -> Table:
-    """A dataset by name, or some columns or rows of one."""
+    """A dataset by name, or some of its columns or rows, or a table derived from it."""
     if name in PROJECTIONS:
         dataset, columns = PROJECTIONS[name]
         return _dataset(dataset).project(columns)
     if name in PARTS:
         dataset, rows = PARTS[name]
         return _dataset(dataset).take(rows(_dataset(dataset)))
+    if name in DERIVED:
+        dataset, derive = DERIVED[name]
+        return derive(_dataset(dataset))
     return _dataset(name)
 
 
@@ -84,8 +91,13 @@ def pack(folder: Path, names: Iterable[str]) -> list[str]:
 def dataset_of(name: str) -> str:
     """The dataset behind the name of a table or of a public table."""
     name = name.removesuffix(SHUFFLED)
-    made = PROJECTIONS.get(name) or PARTS.get(name)
+    made = PROJECTIONS.get(name) or PARTS.get(name) or DERIVED.get(name)
     return made[0] if made else name
+
+
+def is_known(name: str) -> bool:
+    """Whether there is a table of this name, even if its files are not there."""
+    return is_dataset(dataset_of(name))
 
 
 def public_of(table: Table, name: str) -> PublicTable:
