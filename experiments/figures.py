@@ -43,7 +43,7 @@ STYLES = {
     "GEM, B = 3,000": ("#120A40", "^"),
     "GEM, resampled": ("#8A7DD0", "s"),
     "GEM, by marginal": ("#8A7DD0", "s"),
-    "MWEM, may repeat": ("#0B3D1E", "s"),
+    "MWEM, may repeat": ("#0B3D1E", "<"),
     "MWEM, no past queries": ("#77BB88", "v"),
     "HDMM": ("#EE7733", "d"),
     "HDMM, projected": ("#CC3311", "H"),

@@ -58,6 +58,7 @@ def blocks() -> dict[str, str]:
     found = {
         "overview": overview(shown),
         "coverage": coverage(shown),
+        "noise": noise(shown),
         "defaults": defaults(shown),
         "public data": public_data(shown),
     }
@@ -96,6 +97,13 @@ def coverage(shown: Selected) -> str:
     rows = [(f"`{method}`", *_share(runs)) for method, runs in wanted.items()]
     every = {key: made for runs in wanted.values() for key, made in runs.items()}
     return table(("method", "runs of the paper's grids", "made", "share"), [*rows, ("all", *_share(every))])
+
+
+def noise(shown: Selected) -> str:
+    """How many lines have noise of their own, and how many share it with other runs."""
+    lines = {key: row["noise"] for _, results in shown.values() for key, row in results.items()}
+    own = sum(kind == "own" for kind in lines.values())
+    return f"Of the {len(lines):,} runs of the figures, {own:,} have noise of their own."
 
 
 def _share(runs: Mapping[Key, bool]) -> tuple[str, str, str]:
@@ -242,12 +250,10 @@ def _values(values: Iterable[float | str]) -> str:
 
 
 def runs_table(experiment: Experiment, results: Mapping[Key, Row]) -> str:
-    """Where the runs were made, how long they took, and with which commits."""
-    wanted = experiment.runs()
+    """Where the runs were made, how long they took, and with which commits: every run that the figure may show."""
     groups: dict[tuple[str, str, str], list[Row]] = {}
-    for key, row in results.items():
-        if key in wanted:
-            groups.setdefault((row["method"], row["dataset"], row["machine"]), []).append(row)
+    for row in results.values():
+        groups.setdefault((row["method"], row["dataset"], row["machine"]), []).append(row)
     if not groups:
         return "No runs yet."
     rows = []

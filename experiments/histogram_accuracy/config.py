@@ -46,8 +46,8 @@ def table(results: Mapping[Key, Row]) -> str:
         "Accuracy of the histogram methods on ADULT (reduced), max error / rmse",
         ("method", "T", "epsilon", "prior", f"ours, mean of {RUNS}", "the paper's code", "ratio"),
         rows,
-        "By query, replace, delta = 1/n^2. A ratio below 1 is better than the paper's code. "
-        + made_on(tuple(SWEEPS.values()), results),
+        "By query, replace, delta = 1/n^2. A ratio below 1 is better than the paper's code, whose figures are those of "
+        "one run each. " + made_on(tuple(SWEEPS.values()), results),
     )
 
 

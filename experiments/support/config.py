@@ -34,9 +34,9 @@ def sweeps_on(public: str) -> tuple[Sweep, ...]:
     return (
         Sweep("Best mixture", FLOOR, TABLE, public),
         Sweep("PMW-Pub", "pmw_pub", TABLE, public, "query", paper.MWEM_PAST_FIXED, paper.PMW_PUB,
-              points(rounds=(50, 100, 200, 300))),
+              points(rounds=(50, 100, 200))),
         Sweep("PEP-Pub", "pep_pub", TABLE, public, "query", paper.PEP_PUB_FIXED, paper.PEP_PUB_ACS,
-              points(rounds=(20, 60, 100, 200))),
+              points(rounds=(20, 60, 100))),
         Sweep("GEM-Pub", "gem_pub", TABLE, public),
         *(
             Sweep(SMALL, "gem_pub", TABLE, public, "query",
