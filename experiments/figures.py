@@ -32,6 +32,7 @@ STYLES = {
     "DualQuery": ("#777777", "X"),
     "GEM-Pub": ("#88CCEE", "P"),
     "GEM-Pub (lacks columns)": ("#AA4499", "p"),
+    "GEM, small network": ("#8A7DD0", "s"),
     "GEM-Pub, small network": ("#0077BB", "p"),
     "Best mixture": ("#000000", "x"),
     "PMW-Pub": ("#44AA99", "<"),

@@ -170,9 +170,9 @@ class Claim:
     """A statement of the paper that the results can confirm or refute.
 
     ``lower``: the curve ``first`` has a smaller error than ``second``. ``times``: it is smaller by the factor ``value``
-    at least. ``similar``: their errors differ by no more than the factor ``value``. ``above``: the error of ``first``
-    stays above ``value``. It is tested for ``metric`` at every epsilon on every table of ``datasets`` (on all panels if
-    that is empty).
+    at least. ``not below``: it is nowhere smaller. ``similar``: their errors differ by no more than the factor
+    ``value``. ``above``: the error of ``first`` stays above ``value``. It is tested for ``metric`` at every epsilon on
+    every table of ``datasets`` (on all panels if that is empty).
     """
 
     text: str

@@ -72,3 +72,6 @@ def _lines(opinions: tuple[Opinion, ...], shown: Shown_) -> Iterator[str]:
     for opinion in opinions:
         yield f"- {opinion.text}"
         yield f"  *Rests on:* {'; '.join(basis.told(shown) for basis in opinion.basis)}."
+
+
+OPINIONS: tuple[Opinion, ...] = ()

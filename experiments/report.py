@@ -31,6 +31,7 @@ from experiments.grid import (
     load,
     points,
 )
+from experiments.opinions import OPINIONS, written
 from experiments.results import FOLDER, lines_of, store
 
 PAGES = tuple(FOLDER.parent / "docs" / name for name in ("reproduction.md", "public-data.md"))
@@ -59,6 +60,7 @@ def blocks() -> dict[str, str]:
         "overview": overview(shown),
         "coverage": coverage(shown),
         "noise": noise(shown),
+        "opinions": written(OPINIONS, shown),
         "defaults": defaults(shown),
         "public data": public_data(shown),
     }

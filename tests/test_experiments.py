@@ -132,7 +132,7 @@ def test_figures_show_every_curve_and_claims_are_about_curves(name: str) -> None
         assert any(panel.shows(run) for panel in experiment.panels for run in (*sweep.tuned(), *sweep.untuned()))
     known = {sweep.curve for sweep in experiment.sweeps}
     for claim in experiment.claims:
-        assert claim.kind in ("lower", "similar", "times", "above")
+        assert claim.kind in ("lower", "similar", "times", "not below", "above")
         assert {claim.first.removesuffix(curves.DEFAULTS), claim.second.removesuffix(curves.DEFAULTS)} - {""} <= known
 
 
@@ -539,6 +539,9 @@ def test_the_best_setting_is_taken_at_each_epsilon(tiny: Results) -> None:
             "does not hold",
             "by a factor of 2 or more at 0 of 1; factors 0.50",
         ),
+        (Claim("", "not below", "PEP", "MWEM"), "holds", "not below at 1 of 1; smallest ratio 2.00"),
+        (Claim("", "not below", "PEP", "PEP"), "holds", "not below at 1 of 1; smallest ratio 1.00"),
+        (Claim("", "not below", "MWEM", "PEP"), "does not hold", "not below at 0 of 1; smallest ratio 0.50"),
         (Claim("", "above", "MWEM", value=0.15), "mixed", "above at 1 of 2; the smallest is 0.1000"),
         (Claim("", "lower", "MWEM (defaults)", "PEP"), "not measured", "no runs to compare"),
         (Claim("", "lower", "MWEM", "PEP", datasets=("adult",)), "not measured", "no runs to compare"),
