@@ -24,6 +24,8 @@ MOSTLY, HARDLY = 0.75, 0.25
 
 Seeds = Mapping[int, float]
 """The error of each seed."""
+Selected = Mapping[str, tuple[Experiment, dict[Key, Row]]]
+"""Experiments with their lines, by name."""
 
 
 def judge(experiment: Experiment, claim: Claim, results: Mapping[Key, Row]) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from statistics import median
 from measuring.markdown import fill, table
 from measuring.markdown import write as write_files
 
-from experiments.claims import judge
+from experiments.claims import Selected, judge
 from experiments.curves import DEFAULTS, Curve, Spot, curves_of
 from experiments.grid import (
     EPSILONS,
@@ -35,9 +35,6 @@ from experiments.opinions import OPINIONS, written
 from experiments.results import FOLDER, lines_of, store
 
 PAGES = tuple(FOLDER.parent / "docs" / name for name in ("reproduction.md", "public-data.md"))
-
-Selected = Mapping[str, tuple[Experiment, dict[Key, Row]]]
-"""Experiments with their lines, by name."""
 
 
 def write(check: bool = False) -> int:
@@ -146,7 +143,7 @@ def public_data(shown: Selected) -> str:
     for experiment, results in shown.values():
         if not any(panel.public for panel in experiment.panels):
             continue
-        for sweep in experiment.sweeps:
+        for sweep in (one for one in experiment.sweeps if one.defaults):
             for dataset in sweep.datasets:
                 mine = replace(sweep, datasets=(dataset,), subset=(), epsilons=SOME_EPSILONS)
                 panel = Panel("", dataset, (sweep.public,))
@@ -154,7 +151,7 @@ def public_data(shown: Selected) -> str:
                 cells = (_errors(curve.get(epsilon)) for epsilon in SOME_EPSILONS)
                 rows[dataset, sweep.public or "none", f"`{sweep.method}`"] = tuple(cells)
     heads = ("private", "public", "method", *(f"epsilon {epsilon:g}" for epsilon in SOME_EPSILONS))
-    return table(heads, [(*key, *cells) for key, cells in sorted(rows.items())])
+    return table(heads, [(*key, *cells) for key, cells in sorted(rows.items()) if any(cells)])
 
 
 def _errors(spot: Spot | None) -> str:

@@ -614,7 +614,7 @@ def test_an_opinion_is_written_only_with_the_verdicts_it_rests_on(tiny: Results)
     tiny.append([row_of(Run("demo", "pep", 1.0, 0, '{"rounds":2,"t_max":1}', "query"), 0.2)])
     shown = {"tiny": (TINY, tiny.read())}
     good = opinions.Opinion("MWEM is good.", (opinions.Basis("tiny", "MWEM beats", ("holds",)),))
-    assert opinions.written((good,), shown) == "- MWEM is good.\n  *Rests on:* MWEM beats (holds)."
+    assert opinions.written((good,), shown) == "- MWEM is good.\n  *Rests on:* MWEM beats PEP (holds)."
     for basis in (opinions.Basis("tiny", "MWEM beats", ("mixed",)), opinions.Basis("tiny", "PEP beats", ("holds",))):
         with pytest.raises(InputError, match=r"must be one of .+; change the opinion"):
             opinions.written((replace(good, basis=(basis,)),), shown)

@@ -20,11 +20,12 @@ BETAS = (0.0, 0.5, 0.9, 0.99)
 SURPRISES = (0.0, 2.0)
 SOME = (0.1, 0.25, 1.0)
 ROUNDS = 30
+FIVE = (0, 1, 2, 3, 4)
 SWEEPS = {
     (beta, surprise): Sweep(
         f"beta {beta:g}, surprise {surprise:g}", "gem_pub", (TABLE,), PUBLIC, "query",
         {**paper.GEM_PUB_FIXED, **paper.SMALL_NETWORK, "rounds": ROUNDS, "beta": beta, "surprise": surprise},
-        subset=({},), defaults=False, epsilons=SOME,
+        subset=({},), defaults=False, epsilons=SOME, seeds=FIVE,
     )
     for beta, surprise in product(BETAS, SURPRISES)
 }  # fmt: skip
