@@ -138,10 +138,10 @@ OPINIONS = (
          Basis("support", "at epsilon 1 GEM-Pub has a max error 9.23 times smaller than PMW-Pub (our", MIXED)),
     ),
     Opinion(
-        "**But a poor public table is no gain.** With our defaults GEM-Pub on such a table is no better than GEM "
-        "without public data. If you doubt that your public table has the right records, leave it out, or use "
+        "**But do not count on a poor public table.** With our defaults GEM-Pub on such a table is not reliably better "
+        "than GEM without public data. If you doubt that your public table has the right records, leave it out, or use "
         "`auto`, which decides from its measurements whether to use it.",
-        (Basis("support", "GEM-Pub beats GEM without public data (our defaults): max", NO),),
+        (Basis("support", "GEM-Pub beats GEM without public data (our defaults): max", (*MIXED, *NO)),),
     ),
     Opinion(
         "**Batch size and resampling are details.** Neither changes the max error reliably.",

@@ -696,7 +696,7 @@ def test_a_cell_of_a_table_is_a_mean(tiny: Results) -> None:
     spot = tables.spot_of(sweep, "demo", 1.0, tiny.read())
     assert spot is not None
     assert tables.three_errors(spot) == "0.3000 / 0.30000 / 0.300 (2)"
-    assert tables.against(spot, (0.6, 0.1)) == ("0.3000 / 0.30000", "0.6000 / 0.10000", "0.50 / 3.00")
+    assert tables.against(spot, (0.6, 0.1)) == ("0.3000 / 0.30000 (2)", "0.6000 / 0.10000", "0.50 / 3.00")
     assert tables.spot_of(sweep, "demo", 0.1, tiny.read()) is None
     assert tables.made_on([sweep], tiny.read()) == "The runs were made on: a machine."
 
