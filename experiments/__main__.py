@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pointillist.errors import InputError, PointillistError, Shown
 
 if TYPE_CHECKING:
+    from experiments.driver import Choice
     from experiments.grid import Run
 
 ENGINES = ("processes", "dask")
@@ -69,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    from experiments.driver import Choice, drive, missing
+    from experiments.driver import Choice, drive, missing, wanted
     from experiments.grid import NAMES
 
     for option in ("workers", "limit", "minutes"):
@@ -83,7 +86,7 @@ def _run(chosen: argparse.Namespace) -> int:
     names = NAMES if chosen.names == ["all"] else tuple(chosen.names)
     runs = missing(names, choice, chosen.results)[: chosen.limit]
     if chosen.list:
-        for line in _counted(runs):
+        for line in (*_counted(runs), *_by_method(wanted(names, choice).values(), runs), *_the_rest(names, choice)):
             print(line)
         return 0
     from experiments.results import Results, store
@@ -98,11 +101,26 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def _counted(runs: Sequence[Run]) -> list[str]:
-    counts: dict[tuple[str, ...], int] = {}
-    for run in runs:
-        counts[run.program] = counts.get(run.program, 0) + 1
-    lines = [f"{count:5}  {' '.join(word for word in program if word)}" for program, count in counts.items()]
-    return [*lines, f"{len(runs):5}  runs are missing"]
+    """The missing runs of every program."""
+    counts = Counter(run.program for run in runs)
+    return [f"{count:5}  {' '.join(word for word in program if word)}" for program, count in counts.items()]
+
+
+def _by_method(wanted: Iterable[Run], runs: Sequence[Run]) -> list[str]:
+    """How many runs of every method are missing, and how many there are; then all."""
+    every, left = (Counter(run.method for run in some) for some in (wanted, runs))
+    lines = [f"{left[method]:5}  of {count:,} runs of {method}" for method, count in every.items()]
+    return [*lines, f"{len(runs):5}  of {every.total():,} runs are missing"]
+
+
+def _the_rest(names: Sequence[str], choice: Choice) -> list[str]:
+    """What the list leaves out: the settings of the paper's grids of which only a part is asked for."""
+    from experiments.driver import missing
+
+    if choice.whole:
+        return []
+    more = len(missing(names, replace(choice, whole=True)))
+    return [f"{more:5}  are missing of the paper's whole grids (--whole)"]
 
 
 def _other(chosen: argparse.Namespace) -> int:

@@ -17,11 +17,15 @@ from experiments.grid import Claim, Experiment, Key, Row
 
 LEVEL = 0.05
 """A difference is clear if a paired t-test over the seeds, with two sides, rejects at this level that there is none."""
+ROUNDING = 1e-4
+"""A ratio that is smaller than 1 by less than this is 1: the results have six digits."""
 MOSTLY, HARDLY = 0.75, 0.25
 """A claim mostly holds from this share of the comparisons on, and does not hold up to that share."""
 
 Seeds = Mapping[int, float]
 """The error of each seed."""
+Selected = Mapping[str, tuple[Experiment, dict[Key, Row]]]
+"""Experiments with their lines, by name."""
 
 
 def judge(experiment: Experiment, claim: Claim, results: Mapping[Key, Row]) -> tuple[str, str]:
@@ -34,6 +38,14 @@ def judge(experiment: Experiment, claim: Claim, results: Mapping[Key, Row]) -> t
         count = sum(value > claim.value for value in values)
         return _word(count, len(pairs)), f"above at {count} of {len(pairs)}; the smallest is {min(values):.4f}"
     ratios = [fmean(first.values()) / fmean(second.values()) for first, second in pairs]
+    if claim.kind == "not below":
+        count = sum(ratio >= 1 - ROUNDING for ratio in ratios)
+        return _word(count, len(pairs)), f"not below at {count} of {len(pairs)}; smallest ratio {min(ratios):.2f}"
+    if claim.kind == "times":
+        count = sum(1 / ratio >= claim.value for ratio in ratios)
+        told = f"by a factor of {claim.value:g} or more at {count} of {len(pairs)}"
+        spread = " to ".join(dict.fromkeys(f"{1 / ratio:.2f}" for ratio in (max(ratios), min(ratios))))
+        return _word(count, len(pairs)), f"{told}; factors {spread}"
     if claim.kind == "similar":
         count = sum(1 / claim.value <= ratio <= claim.value for ratio in ratios)
         told = f"within a factor of {claim.value:g} at {count} of {len(pairs)}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from experiments.grid import NAMES, Row, Run, load
+from experiments.grid import NAMES, Key, Row, Run, load
 from experiments.results import Results, store
 from experiments.runner import Engine, Queue
 from pointillist.errors import InputError, nearest
@@ -58,12 +58,17 @@ class Choice:
                     raise InputError(option, value, "must occur in the experiments", nearest(str(value), known))
 
 
-def missing(names: Sequence[str], choice: Choice, results: Path | None = None) -> list[Run]:
-    """The runs that are in no results file yet, grouped by program."""
+def wanted(names: Sequence[str], choice: Choice) -> dict[Key, Run]:
+    """The chosen runs of the experiments by key, made or not."""
     every = [run for name in names for run in load(name).runs(choice.whole).values()]
     choice.check(every)
+    return {run.key: run for run in choice.of(every)}
+
+
+def missing(names: Sequence[str], choice: Choice, results: Path | None = None) -> list[Run]:
+    """The runs that are in no results file yet, grouped by program."""
     done = store().read() | (Results(results).read() if results else {})
-    found = {run.key: run for run in choice.of(every)}
+    found = wanted(names, choice)
     left = [run for key, run in found.items() if key not in done or (choice.retry and done[key]["error"])]
     order = {program: place for place, program in enumerate(dict.fromkeys(run.program for run in left))}
     return sorted(left, key=lambda run: (order[run.program], run.seed, run.epsilon))

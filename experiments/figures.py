@@ -32,6 +32,9 @@ STYLES = {
     "DualQuery": ("#777777", "X"),
     "GEM-Pub": ("#88CCEE", "P"),
     "GEM-Pub (lacks columns)": ("#AA4499", "p"),
+    "GEM, small network": ("#8A7DD0", "s"),
+    "GEM-Pub, small network": ("#0077BB", "p"),
+    "Best mixture": ("#000000", "x"),
     "PMW-Pub": ("#44AA99", "<"),
     "PEP-Pub": ("#999933", ">"),
     # Variants of one method: shades of its colour, and markers of their own.
@@ -41,7 +44,7 @@ STYLES = {
     "GEM, B = 3,000": ("#120A40", "^"),
     "GEM, resampled": ("#8A7DD0", "s"),
     "GEM, by marginal": ("#8A7DD0", "s"),
-    "MWEM, may repeat": ("#0B3D1E", "s"),
+    "MWEM, may repeat": ("#0B3D1E", "<"),
     "MWEM, no past queries": ("#77BB88", "v"),
     "HDMM": ("#EE7733", "d"),
     "HDMM, projected": ("#CC3311", "H"),

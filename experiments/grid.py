@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from importlib import import_module
 from itertools import product
 from typing import Any
 
 from pointillist.errors import InputError, nearest
 
-FIGURES = ("main", "public_near", "public_far", "rap", "batch", "resample", "marginal_trick", "past", "adult_loans",
-           "hdmm")  # fmt: skip
+FIGURES = ("main", "public_near", "public_far", "support", "rap", "batch", "resample", "marginal_trick", "past",
+           "adult_loans", "hdmm")  # fmt: skip
 """The experiments of the paper: each has a figure and claims."""
-TABLES = ("default_accuracy", "ablation", "histogram_accuracy", "relaxed_accuracy")
+TABLES = ("default_accuracy", "ablation", "histogram_accuracy", "relaxed_accuracy", "public_average")
 """Other experiments on accuracy: each has a table."""
 NAMES = (*FIGURES, *TABLES)
 EPSILONS = (0.1, 0.15, 0.2, 0.25, 0.5, 1.0)
@@ -35,11 +36,15 @@ KEYS = ("dataset", "public", "marginals", "relation", "account", "output", "grou
         "epsilon", "seed")  # fmt: skip
 METRICS = ("max", "mean", "rmse", "tvd")
 ROW_METRICS = ("rows_max", "rows_rmse", "rows_tvd")
-FIELDS = (*KEYS, *METRICS, *ROW_METRICS, "seconds", "error", "commit", "versions", "machine")
+FIELDS = (*KEYS, *METRICS, *ROW_METRICS, "seconds", "error", "commit", "versions", "machine", "noise")
 """The columns of a results file: what was run, its errors, and where they come from.
 
-In some old lines the mean error and the commit were not recorded: they are empty and ``unknown`` there.
+``noise`` is ``own`` where the noise of the run is independent of that of all others, and ``shared`` in older lines:
+all runs with the same seed began with the same random numbers there, whatever their method and epsilon. In some old
+lines the mean error and the commit were not recorded: they are empty and ``unknown`` there.
 """
+FLOOR = "best_mixture"
+"""Stands for a method: the best reweighting of the records of the public table. It uses the truth, and no budget."""
 
 Key = tuple[str, ...]
 Row = dict[str, str]
@@ -86,6 +91,14 @@ class Run:
         """The hyper-parameters as values."""
         values: dict[str, Any] = json.loads(self.parameters)
         return values
+
+    @property
+    def noise(self) -> int:
+        """The seed of the noise: another one for every run, so that the noise of no two runs is related.
+
+        Measuring synthetic rows as well does not make it another run.
+        """
+        return int.from_bytes(sha256("/".join(replace(self, output="").key).encode()).digest()[:4], "big")
 
     def _items(self) -> Iterator[tuple[str, Any]]:
         return ((name, getattr(self, name)) for name in KEYS)
@@ -156,9 +169,10 @@ class Panel:
 class Claim:
     """A statement of the paper that the results can confirm or refute.
 
-    ``lower``: the curve ``first`` has a smaller error than ``second``. ``similar``: their errors differ by no more than
-    the factor ``value``. ``above``: the error of ``first`` stays above ``value``. It is tested for ``metric`` at every
-    epsilon on every table of ``datasets`` (on all panels if that is empty).
+    ``lower``: the curve ``first`` has a smaller error than ``second``. ``times``: it is smaller by the factor ``value``
+    at least. ``not below``: it is nowhere smaller. ``similar``: their errors differ by no more than the factor
+    ``value``. ``above``: the error of ``first`` stays above ``value``. It is tested for ``metric`` at every epsilon on
+    every table of ``datasets`` (on all panels if that is empty).
     """
 
     text: str
@@ -170,6 +184,25 @@ class Claim:
     datasets: tuple[str, ...] = ()
     epsilons: tuple[float, ...] = ()
     """Where it is tested; everywhere if that is empty."""
+
+
+ERRORS = {"max": "max", "mean": "mean", "rmse": "root-mean-square"}
+"""The errors in which the paper makes its comparisons, and their names."""
+
+
+def in_every_error(text: str, kind: str, first: str, second: str, **options: Any) -> tuple[Claim, ...]:
+    """The same claim in each of the paper's errors.
+
+    Args:
+        text: the claim, without the error.
+        kind: of the claims.
+        first: a curve.
+        second: another one.
+        options: the other attributes of the claims.
+    """
+    return tuple(
+        Claim(f"{text}: {told} error", kind, first, second, metric=metric, **options) for metric, told in ERRORS.items()
+    )
 
 
 @dataclass(frozen=True)

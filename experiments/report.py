@@ -14,7 +14,7 @@ from statistics import median
 from measuring.markdown import fill, table
 from measuring.markdown import write as write_files
 
-from experiments.claims import judge
+from experiments.claims import Selected, judge
 from experiments.curves import DEFAULTS, Curve, Spot, curves_of
 from experiments.grid import (
     EPSILONS,
@@ -31,12 +31,10 @@ from experiments.grid import (
     load,
     points,
 )
+from experiments.opinions import OPINIONS, written
 from experiments.results import FOLDER, lines_of, store
 
 PAGES = tuple(FOLDER.parent / "docs" / name for name in ("reproduction.md", "public-data.md"))
-
-Selected = Mapping[str, tuple[Experiment, dict[Key, Row]]]
-"""Experiments with their lines, by name."""
 
 
 def write(check: bool = False) -> int:
@@ -58,6 +56,8 @@ def blocks() -> dict[str, str]:
     found = {
         "overview": overview(shown),
         "coverage": coverage(shown),
+        "noise": noise(shown),
+        "opinions": written(OPINIONS, shown),
         "defaults": defaults(shown),
         "public data": public_data(shown),
     }
@@ -98,6 +98,13 @@ def coverage(shown: Selected) -> str:
     return table(("method", "runs of the paper's grids", "made", "share"), [*rows, ("all", *_share(every))])
 
 
+def noise(shown: Selected) -> str:
+    """How many lines have noise of their own, and how many share it with other runs."""
+    lines = {key: row["noise"] for _, results in shown.values() for key, row in results.items()}
+    own = sum(kind == "own" for kind in lines.values())
+    return f"Of the {len(lines):,} runs of the figures, {own:,} have noise of their own."
+
+
 def _share(runs: Mapping[Key, bool]) -> tuple[str, str, str]:
     made = sum(runs.values())
     return f"{len(runs):,}", f"{made:,}", f"{made / len(runs):.0%}"
@@ -136,7 +143,7 @@ def public_data(shown: Selected) -> str:
     for experiment, results in shown.values():
         if not any(panel.public for panel in experiment.panels):
             continue
-        for sweep in experiment.sweeps:
+        for sweep in (one for one in experiment.sweeps if one.defaults):
             for dataset in sweep.datasets:
                 mine = replace(sweep, datasets=(dataset,), subset=(), epsilons=SOME_EPSILONS)
                 panel = Panel("", dataset, (sweep.public,))
@@ -144,7 +151,7 @@ def public_data(shown: Selected) -> str:
                 cells = (_errors(curve.get(epsilon)) for epsilon in SOME_EPSILONS)
                 rows[dataset, sweep.public or "none", f"`{sweep.method}`"] = tuple(cells)
     heads = ("private", "public", "method", *(f"epsilon {epsilon:g}" for epsilon in SOME_EPSILONS))
-    return table(heads, [(*key, *cells) for key, cells in sorted(rows.items())])
+    return table(heads, [(*key, *cells) for key, cells in sorted(rows.items()) if any(cells)])
 
 
 def _errors(spot: Spot | None) -> str:
@@ -242,12 +249,10 @@ def _values(values: Iterable[float | str]) -> str:
 
 
 def runs_table(experiment: Experiment, results: Mapping[Key, Row]) -> str:
-    """Where the runs were made, how long they took, and with which commits."""
-    wanted = experiment.runs()
+    """Where the runs were made, how long they took, and with which commits: every run that the figure may show."""
     groups: dict[tuple[str, str, str], list[Row]] = {}
-    for key, row in results.items():
-        if key in wanted:
-            groups.setdefault((row["method"], row["dataset"], row["machine"]), []).append(row)
+    for row in results.values():
+        groups.setdefault((row["method"], row["dataset"], row["machine"]), []).append(row)
     if not groups:
         return "No runs yet."
     rows = []

@@ -7,6 +7,7 @@ under seeded noise of the right size: for experiments only, nothing here is priv
 from __future__ import annotations
 
 import os
+import time
 from functools import cache, lru_cache
 
 import numpy as np
@@ -14,11 +15,11 @@ from measuring.data import public_of, table_of, workload_of
 from measuring.machine import commit, machine, versions
 from measuring.runs import run_once
 
-from experiments.grid import KEYS, METRICS, ROW_METRICS, Row, Run
+from experiments.grid import FLOOR, KEYS, METRICS, ROW_METRICS, Row, Run
 from pointillist import PointillistError, Table, Workload
 from pointillist.data.public import PublicTable
 from pointillist.evaluation.accuracy import compare
-from pointillist.evaluation.report import fractions
+from pointillist.evaluation.report import compare_public, fractions
 
 __all__ = ["commit", "execute", "failed", "measure", "prepared"]
 
@@ -42,9 +43,12 @@ def encoded(dataset: str, public: str) -> PublicTable | None:
 
 def measure(run: Run) -> dict[str, str]:
     """The errors of the model's answers, those of synthetic rows if they are asked for, and the seconds of the loop."""
+    if run.method == FLOOR:
+        return floor(run.dataset, run.marginals, run.public)
     table, workload, truth = prepared(run.dataset, run.marginals)
     made = run_once(table, workload, run.method, run.settings, run.epsilon, run.seed, grouping=run.grouping,
-                    public=encoded(run.dataset, run.public), relation=run.relation, account=run.account)  # fmt: skip
+                    public=encoded(run.dataset, run.public), relation=run.relation, account=run.account,
+                    noise=run.noise)  # fmt: skip
     values = compare(workload, truth, made.answers()).to_dict()
     wanted = list(METRICS)
     if run.output == "rows":
@@ -52,6 +56,17 @@ def measure(run: Run) -> dict[str, str]:
         values |= {f"rows_{name}": value for name, value in rows.items()}
         wanted += ROW_METRICS
     return {name: f"{values[name]:.6g}" for name in wanted} | {"seconds": f"{made.seconds:.1f}"}
+
+
+@cache
+def floor(dataset: str, marginals: str, public: str) -> dict[str, str]:
+    """The errors of the public records with the weights that have the smallest max error of all."""
+    table, workload, _ = prepared(dataset, marginals)
+    records = encoded(dataset, public)
+    assert records is not None
+    start = time.perf_counter()
+    values = compare_public(table, records, workload).best.to_dict()
+    return {name: f"{values[name]:.6g}" for name in METRICS} | {"seconds": f"{time.perf_counter() - start:.1f}"}
 
 
 def execute(run: Run) -> Row:
@@ -78,7 +93,7 @@ def failed(run: Run, reason: str) -> Row:
 
 def line(run: Run, **values: str) -> Row:
     """The run, its errors, and the code and machine behind them."""
-    origin = {"commit": commit(), "versions": installed(), "machine": machine()}
+    origin = {"commit": commit(), "versions": installed(), "machine": machine(), "noise": "own"}
     return dict(zip(KEYS, run.key, strict=True)) | {"error": ""} | values | origin
 
 

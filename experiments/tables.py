@@ -22,13 +22,13 @@ def three_errors(spot: Spot | None) -> str:
 
 
 def against(spot: Spot | None, reference: tuple[float, float]) -> tuple[str, str, str]:
-    """Max error and root-mean-square error of ours and of a reference, and their ratios."""
+    """Max error and root-mean-square error of ours with the number of runs and of a reference, and their ratios."""
     theirs = f"{reference[0]:.4f} / {reference[1]:.5f}"
     if spot is None:
         return "", theirs, ""
     ours = spot.mean("max"), spot.mean("rmse")
     return (
-        f"{ours[0]:.4f} / {ours[1]:.5f}",
+        f"{ours[0]:.4f} / {ours[1]:.5f} ({len(spot.runs)})",
         theirs,
         f"{ours[0] / reference[0]:.2f} / {ours[1] / reference[1]:.2f}",
     )

@@ -43,11 +43,13 @@ def run_once(
     public: PublicTable | None = None,
     relation: str = "replace",
     account: str = "",
+    noise: int | None = None,
 ) -> Made:
     """One run with delta = 1/n^2.
 
     ``grouping`` is ``query`` or ``marginal``; empty for the method's default. ``account`` is ``zcdp``; empty for the
-    tightest account of the method.
+    tightest account of the method. ``noise`` is the seed of the noise; by default ``seed``, which drives everything
+    else.
     """
     job = prepare(
         table,
@@ -60,7 +62,7 @@ def run_once(
         settings=settings,
         public=public,
         seed=seed,
-        insecure_noise_seed=seed,
+        insecure_noise_seed=seed if noise is None else noise,
         zcdp=account == "zcdp",
     )
     start = time.perf_counter()

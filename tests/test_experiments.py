@@ -20,13 +20,15 @@ from types import ModuleType
 from typing import Any
 
 import matplotlib
+import numpy as np
 import pytest
-from experiments import claims, curves, driver, figures, grid, report, results, tables
+from experiments import claims, curves, driver, figures, grid, opinions, report, results, tables
 from experiments.__main__ import main
 from experiments.grid import (
     EPSILONS,
     FIELDS,
     FIGURES,
+    FLOOR,
     KEYS,
     NAMES,
     TABLES,
@@ -40,10 +42,14 @@ from experiments.grid import (
 )
 from experiments.results import Results
 from experiments.runner import Queue, in_processes, on_dask
-from measuring.data import PROJECTIONS, SHUFFLED
+from measuring import data
+from measuring.acs_paper import nearest_to_the_paper
+from measuring.data import is_known, table_of
 
+from pointillist import Table
 from pointillist.algorithms import get_method
-from pointillist.data.datasets import is_dataset
+from pointillist.data import acs
+from pointillist.data.ipums import REDUCED
 from pointillist.data.neighbours import Relation
 from pointillist.errors import InputError, PointillistError
 
@@ -107,11 +113,12 @@ def test_configs_are_sound(name: str) -> None:
         for point in sweep.subset:
             assert point.keys() == sweep.grid.keys()
             assert all(value in sweep.grid[key] for key, value in point.items()), point
-        for table in filter(None, (*sweep.datasets, sweep.public.removesuffix(SHUFFLED))):
-            assert is_dataset(table) or table in PROJECTIONS
+        assert all(is_known(table) for table in filter(None, (*sweep.datasets, sweep.public)))
         Relation(sweep.relation)
         assert sweep.account in ("", "zcdp")
         assert sweep.output in ("", "rows")
+        if sweep.method == FLOOR:
+            continue
         get_method(sweep.method).configure({**sweep.fixed, **(sweep.subset[0] if sweep.subset else {})})
         get_method(sweep.method).grouping(sweep.grouping or None)
 
@@ -125,7 +132,7 @@ def test_figures_show_every_curve_and_claims_are_about_curves(name: str) -> None
         assert any(panel.shows(run) for panel in experiment.panels for run in (*sweep.tuned(), *sweep.untuned()))
     known = {sweep.curve for sweep in experiment.sweeps}
     for claim in experiment.claims:
-        assert claim.kind in ("lower", "similar", "above")
+        assert claim.kind in ("lower", "similar", "times", "not below", "above")
         assert {claim.first.removesuffix(curves.DEFAULTS), claim.second.removesuffix(curves.DEFAULTS)} - {""} <= known
 
 
@@ -142,6 +149,52 @@ def test_runs_have_stable_keys() -> None:
     assert grid.key_of(row_of(RUN)) == RUN.key
     assert RUN.program == replace(RUN, epsilon=0.1, seed=5).program != replace(RUN, method="pep").program
     assert RUN.settings == {"rounds": 1}
+
+
+def test_the_noise_of_no_two_runs_is_related() -> None:
+    others = (
+        replace(RUN, epsilon=0.1),
+        replace(RUN, method="pep"),
+        replace(RUN, seed=1),
+        replace(RUN, parameters="{}"),
+    )
+    assert len({run.noise for run in (RUN, *others)}) == 5
+    assert RUN.noise == replace(RUN).noise == replace(RUN, output="rows").noise, "the same run, measured twice"
+
+
+def test_the_floor_of_a_public_table_is_below_its_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    from experiments.run import execute
+
+    monkeypatch.setitem(data.PARTS, "demo-few", ("demo", data._few))
+    monkeypatch.setitem(data.PROJECTIONS, "demo-small", ("demo", ("district", "age", "commute")))
+    floors = [execute(Run("demo-small", FLOOR, epsilon, 0, public="demo-few")) for epsilon in (0.1, 1.0)]
+    assert [row["error"] for row in floors] == ["", ""]
+    assert floors[0]["max"] == floors[1]["max"]
+    made = execute(Run("demo-small", "pmw_pub", 10.0, 0, '{"rounds":1}', public="demo-few"))
+    assert 0 < float(floors[0]["max"]) <= float(made["max"]) + 1e-9
+
+
+def test_parts_of_a_table_are_packed_with_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(data.PARTS, "demo-few", ("demo", data._few))
+    assert data.pack(tmp_path, ["demo-few", "demo shuffled"]) == ["demo"]
+    assert len(table_of("demo-few")) == 200
+    assert is_known("demo-few")
+    assert not is_known("demo-fewer")
+
+
+def test_the_papers_columns_are_made_from_acs() -> None:
+    """Random codes of every column: the sizes are the paper's, and nobody has two races or two public insurances."""
+    schema, rng = acs.acs_schema(), np.random.default_rng(0)
+    codes = tuple(rng.integers(0, column.size, 1000).astype(np.uint16) for column in schema.columns)
+    found = nearest_to_the_paper(Table(schema, codes))
+    assert found.domain.names == tuple(REDUCED)
+    assert found.domain.sizes == (*[2] * 13, 3, 4)
+    of = dict(zip(found.domain.names, found.codes, strict=True))
+    assert sum(of[name].astype(int) for name in found.domain.names if name.startswith("RAC")).max() == 1
+    assert not (of["HINSCAID"] & of["HINSCARE"]).any()
+    race = codes[schema.names.index("RAC1P")]
+    assert np.array_equal(of["RACWHT"] == 1, race == 0)
+    assert np.array_equal(of["OWNERSHP"] == 0, codes[schema.names.index("TEN")] == 4)
 
 
 def test_the_reduced_acs_table_has_as_many_marginals_as_the_papers(real_data: None) -> None:
@@ -309,7 +362,7 @@ def test_dask_makes_every_run_on_a_cluster_that_is_there(tiny: Results) -> None:
 
 def test_missing_runs_are_made_and_not_repeated(tiny: Results, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "tiny", "--list"]) == 0
-    assert "13  runs are missing" in capfd.readouterr().out
+    assert "13  of 13 runs are missing" in capfd.readouterr().out
     assert main(["run", "tiny", "--methods", "mwem", "--only", "tuned", "--epsilons", "1", "--limit", "3"]) == 0
     assert "3/3" in capfd.readouterr().err
     first = tiny.path.read_text().splitlines()
@@ -318,9 +371,9 @@ def test_missing_runs_are_made_and_not_repeated(tiny: Results, capfd: pytest.Cap
     assert set(first) < set(tiny.path.read_text().splitlines())
     assert tiny.read().keys() == {run.key for sweep in TINY.sweeps for run in sweep.tuned()}
     assert main(["run", "tiny", "--only", "tuned", "--list"]) == 0
-    assert "0  runs are missing" in capfd.readouterr().out
+    assert "0  of 9 runs are missing" in capfd.readouterr().out
     assert main(["run", "tiny", "--seeds", "7", "--epsilons", "0.1", "--whole", "--list"]) == 0
-    assert "4  runs are missing" in capfd.readouterr().out
+    assert "4  of 4 runs are missing" in capfd.readouterr().out
 
 
 def test_failed_runs_are_retried_when_asked(tiny: Results) -> None:
@@ -480,11 +533,20 @@ def test_the_best_setting_is_taken_at_each_epsilon(tiny: Results) -> None:
         (Claim("", "lower", "MWEM", "PEP"), "holds", "smaller at 1 of 1, clearly so at 0; median ratio 0.50"),
         (Claim("", "lower", "PEP", "MWEM"), "does not hold", "smaller at 0 of 1, clearly so at 0; median ratio 2.00"),
         (Claim("", "similar", "MWEM", "PEP", value=2), "holds", "within a factor of 2 at 1 of 1; median ratio 0.50"),
+        (Claim("", "times", "MWEM", "PEP", value=2), "holds", "by a factor of 2 or more at 1 of 1; factors 2.00"),
+        (
+            Claim("", "times", "PEP", "MWEM", value=2),
+            "does not hold",
+            "by a factor of 2 or more at 0 of 1; factors 0.50",
+        ),
+        (Claim("", "not below", "PEP", "MWEM"), "holds", "not below at 1 of 1; smallest ratio 2.00"),
+        (Claim("", "not below", "PEP", "PEP"), "holds", "not below at 1 of 1; smallest ratio 1.00"),
+        (Claim("", "not below", "MWEM", "PEP"), "does not hold", "not below at 0 of 1; smallest ratio 0.50"),
         (Claim("", "above", "MWEM", value=0.15), "mixed", "above at 1 of 2; the smallest is 0.1000"),
         (Claim("", "lower", "MWEM (defaults)", "PEP"), "not measured", "no runs to compare"),
         (Claim("", "lower", "MWEM", "PEP", datasets=("adult",)), "not measured", "no runs to compare"),
     ],
-)
+)  # fmt: skip
 def test_verdicts_follow_from_the_results(tiny: Results, claim: Claim, word: str, told: str) -> None:
     spread(tiny, {('{"rounds":1}', 0.1): (0.2, 0.2), ('{"rounds":1}', 1.0): (0.1, 0.1)})
     tiny.append([row_of(Run("demo", "pep", 1.0, 0, '{"rounds":2,"t_max":1}', "query"), 0.2)])
@@ -529,6 +591,33 @@ def test_the_page_says_how_much_of_the_grids_was_run(tiny: Results) -> None:
     told = report.coverage({"tiny": (TINY, tiny.read())})
     assert "| `mwem` | 12 | 3 | 25% |" in told
     assert "| all | 12 | 3 | 25% |" in told
+
+
+def test_what_is_missing_is_listed_by_method_and_for_the_whole_grids(
+    tiny: Results, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spread(tiny, {('{"rounds":1}', 1.0): (0.20, 0.22)})
+    assert main(["run", "tiny", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-4:] == [
+        "   10  of 12 runs of mwem",
+        "    1  of 1 runs of pep",
+        "   11  of 13 runs are missing",
+        "   15  are missing of the paper's whole grids (--whole)",
+    ]
+    assert main(["run", "tiny", "--list", "--whole"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "   15  of 17 runs are missing"
+
+
+def test_an_opinion_is_written_only_with_the_verdicts_it_rests_on(tiny: Results) -> None:
+    spread(tiny, {('{"rounds":1}', 1.0): (0.1, 0.1)})
+    tiny.append([row_of(Run("demo", "pep", 1.0, 0, '{"rounds":2,"t_max":1}', "query"), 0.2)])
+    shown = {"tiny": (TINY, tiny.read())}
+    good = opinions.Opinion("MWEM is good.", (opinions.Basis("tiny", "MWEM beats", ("holds",)),))
+    assert opinions.written((good,), shown) == "- MWEM is good.\n  *Rests on:* MWEM beats PEP (holds)."
+    for basis in (opinions.Basis("tiny", "MWEM beats", ("mixed",)), opinions.Basis("tiny", "PEP beats", ("holds",))):
+        with pytest.raises(InputError, match=r"must be one of .+; change the opinion"):
+            opinions.written((replace(good, basis=(basis,)),), shown)
 
 
 def test_figures_are_drawn_from_any_results(tiny: Results, tmp_path: Path) -> None:
@@ -579,6 +668,7 @@ def test_committed_results_are_complete() -> None:
         assert key[:-2] in programs
         assert row["commit"]
         assert row["machine"]
+        assert row["noise"] in ("own", "shared")
         measured = ("max", "rmse", "tvd", "seconds", *(grid.ROW_METRICS if row["output"] == "rows" else ()))
         assert row["error"] or all(float(row[metric]) >= 0 for metric in measured)
 
@@ -587,7 +677,7 @@ def test_committed_results_are_complete() -> None:
 def test_every_experiment_finds_its_lines(name: str) -> None:
     experiment = grid.load(name)
     found = results.lines_of(experiment)
-    assert experiment.runs().keys() <= found.keys()
+    assert {run.program for run in experiment.runs().values()} & {key[:-2] for key in found}
     if name in FIGURES:
         assert all(row["mean"] for row in found.values()), "a figure shows the mean error"
 
@@ -606,7 +696,7 @@ def test_a_cell_of_a_table_is_a_mean(tiny: Results) -> None:
     spot = tables.spot_of(sweep, "demo", 1.0, tiny.read())
     assert spot is not None
     assert tables.three_errors(spot) == "0.3000 / 0.30000 / 0.300 (2)"
-    assert tables.against(spot, (0.6, 0.1)) == ("0.3000 / 0.30000", "0.6000 / 0.10000", "0.50 / 3.00")
+    assert tables.against(spot, (0.6, 0.1)) == ("0.3000 / 0.30000 (2)", "0.6000 / 0.10000", "0.50 / 3.00")
     assert tables.spot_of(sweep, "demo", 0.1, tiny.read()) is None
     assert tables.made_on([sweep], tiny.read()) == "The runs were made on: a machine."
 
