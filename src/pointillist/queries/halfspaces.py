@@ -89,8 +89,9 @@ class Halfspaces:
         rule = "must not have weights"
         check(not both, "crossed", [domain.names[i] for i in both], rule, "leave them out of one of both")
         scope = tuple(sorted((*given, *others)))
-        lowest = sum(min(many) for many in given.values())
-        added = {i: tuple(w - min(many) for w in many) for i, many in given.items()}
+        least = {i: min(many) for i, many in given.items()}
+        lowest = sum(least.values())
+        added = {i: tuple(w - least[i] for w in many) for i, many in given.items()}
         span = sum(max(many) for many in added.values())
         thresholds = [at_most] if isinstance(at_most, int) else list(at_most)
         ends = [whole("at_most", t) - lowest + 1 for t in thresholds]
