@@ -28,17 +28,18 @@ def raw_adult() -> Any:
     return both
 
 
-def raw_acs(columns: list[str], state: str = "42") -> Any:
+def raw_acs(columns: list[str], state: str = "42", missing: list[str] | None = None) -> Any:
     """People of the American Community Survey 2024, without rows in which one of the columns is missing.
 
     Args:
         columns: the columns.
         state: the code of the state, by default Pennsylvania.
+        missing: further columns, which may be missing.
     """
     import pandas as pd
 
-    table = pd.read_parquet(_file(f"acs2024/p_{state}.parquet"), columns=columns).dropna()
-    return table.astype(int).reset_index(drop=True)
+    table = pd.read_parquet(_file(f"acs2024/p_{state}.parquet"), columns=[*columns, *(missing or [])])
+    return table.dropna(subset=columns).astype(dict.fromkeys(columns, int)).reset_index(drop=True)
 
 
 def _file(name: str) -> Path:

@@ -24,8 +24,8 @@ from pointillist.release import draw_rows
 class Made:
     """The outcome of a run, and the seconds of its loop."""
 
-    answers: Callable[[], np.ndarray]
-    """The model's answers to the workload."""
+    answers: Callable[..., np.ndarray]
+    """The model's answers to the workload, or to another one that is given."""
     rows: Callable[[], Table]
     """As many synthetic rows as the table is said to have."""
     seconds: float
@@ -70,7 +70,7 @@ def run_once(
     seconds = time.perf_counter() - start
     family = job.algorithm.family
     return Made(
-        answers=lambda: family.answers(params, workload.queries),
+        answers=lambda other=workload: family.answers(params, other.queries),
         rows=lambda: draw_rows(family, params, table.schema, log.total, seed, wanted=workload.queries),
         seconds=seconds,
     )

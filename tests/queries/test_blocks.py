@@ -18,7 +18,8 @@ from tests.queries.test_halfspaces import Given
 
 from pointillist.data.domain import Domain
 from pointillist.errors import InputError
-from pointillist.families.rows import softmax_per_attribute
+from pointillist.families.relaxed import Relaxed
+from pointillist.families.rows import SoftmaxRows, softmax_per_attribute
 from pointillist.queries import blocks, formulas
 from pointillist.queries.answering import Layout
 from pointillist.queries.base import Queries
@@ -97,6 +98,18 @@ def test_halfspaces_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> No
     whole = laid(Layout(DOMAIN, spaces), rows)
     monkeypatch.setattr(blocks, "MOST_NUMBERS", 5 * 40 * 3)
     np.testing.assert_allclose(laid(Layout(DOMAIN, spaces), rows), whole, atol=1e-6)
+
+
+def test_many_halfspaces_are_answered_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same answers in the same order, next to other queries."""
+    family = Relaxed(SoftmaxRows(DOMAIN, 5, 0.5))
+    params = family.init(np.random.default_rng(0))
+    spaces = (*random_halfspaces(SCHEMA, 7), *random_halfspaces(SCHEMA, 5, crossed="sex"))
+    mixed = [spaces[0], Marginal.of(DOMAIN, ("age", "sex")), *spaces[1:]]
+    whole = family.answers(params, mixed)
+    monkeypatch.setattr(blocks, "MOST_COMPILED", 3)
+    monkeypatch.setattr(blocks, "MOST_NUMBERS", 5 * 25 * 2)
+    np.testing.assert_allclose(family.answers(params, mixed), whole, atol=1e-6)
 
 
 def test_rows_that_are_no_distributions_are_answered_as_products_are() -> None:

@@ -11,7 +11,9 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from pointillist.algorithms.by_ties import MeasureByTies, marginals_only
+from pointillist.algorithms.in_blocks import MeasureInBlocks, lines_of
 from pointillist.algorithms.measured import backbone, measured_form
+from pointillist.data.domain import Domain
 from pointillist.data.neighbours import Relation
 from pointillist.framework import Log, Measure, Step, Strategy
 from pointillist.privacy.curator import Ask
@@ -164,10 +166,22 @@ def strategy_for(workload: Workload, settings: Choices) -> tuple[Strategy, tuple
     plain = () if workload.weights else tuple(one for one in wanted if isinstance(one, Marginal))
     pairs = Workload(domain, tuple(dict.fromkeys((*plain, *backbone(domain, others)))))
     first, before = _of_products(pairs, settings, ())
+    first = _in_blocks(domain, others, first, settings) if not plain else first
     members = dict(zip(wanted, workload.weights or (1.0,) * len(wanted), strict=True))
     rest = {one: weight for one, weight in members.items() if one not in plain}
     second, after = _once(Workload(domain, tuple(rest), tuple(rest.values())), settings)
     return PairsAndOthers(first, second), tuple(dict.fromkeys((*before, *after, *wanted)))
+
+
+def _in_blocks(domain: Domain, others: Sequence[Queries], otherwise: Strategy, settings: Choices) -> Strategy:
+    """Pairs in blocks, if only halfspaces are wanted, some of them over ordered attributes."""
+    spaces = [one for one in others if isinstance(one, Halfspaces)]
+    lines = lines_of(spaces) if len(spaces) == len(others) else {}
+    used = tuple(sorted({i for one in others for i in one.scope}))
+    several = sum(domain.sizes[i] > 1 for i in used) > 1
+    if not lines or not several or settings.adaptive_rounds:
+        return otherwise
+    return MeasureInBlocks(domain, used, lines, settings.most_noise, otherwise)
 
 
 def _of_products(

@@ -20,6 +20,7 @@ from pointillist.families.conditioning import Allowed, Joint, require_possible
 from pointillist.families.sampling import stratified
 from pointillist.memory import compiled
 from pointillist.queries.base import Queries
+from pointillist.queries.halfspaces import Halfspaces
 
 if TYPE_CHECKING:
     import jax
@@ -121,8 +122,27 @@ class Relaxed:
 
     def answers(self, params: Params, queries: Sequence[Queries]) -> np.ndarray:
         """The mean over the rows, kept inside [0, 1]: rows of a model that makes no distributions can be outside."""
+        from pointillist.queries.blocks import MOST_COMPILED
+
+        spaces = [one for one in queries if isinstance(one, Halfspaces)]
+        if len(spaces) > MOST_COMPILED:
+            return self._many_answers(params, queries, spaces)
         layout, answer = _answering(self.model, tuple(queries))
         inside: np.ndarray = np.clip(layout.to_flat(answer(params)), 0.0, 1.0)
+        return inside
+
+    def _many_answers(self, params: Params, queries: Sequence[Queries], spaces: Sequence[Halfspaces]) -> np.ndarray:
+        """Halfspaces in pieces, everything else at once: memory does not grow with the number of halfspaces."""
+        from pointillist.queries.blocks import answered_in_pieces
+
+        found: dict[Queries, np.ndarray] = dict(
+            answered_in_pieces(self.domain, spaces, self.model.probabilities(params)).items()
+        )
+        rest = [one for one in queries if one not in found]
+        if rest:
+            ends = np.cumsum([one.size for one in rest])[:-1]
+            found.update(zip(rest, np.split(self.answers(params, rest), ends), strict=True))
+        inside: np.ndarray = np.clip(np.concatenate([found[one] for one in queries]), 0.0, 1.0)
         return inside
 
     def sample(self, rng: np.random.Generator, params: Params, rows: int) -> tuple[np.ndarray, ...]:

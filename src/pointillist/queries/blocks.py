@@ -39,10 +39,13 @@ from pointillist.queries.formulas import MOST_JOINED, Formula, Leaf
 from pointillist.queries.halfspaces import Halfspaces
 from pointillist.queries.predicates import Predicates
 
-__all__ = ["Block", "HalfspaceBlock", "PredicateBlock", "SampledBlock", "blocks_of", "whole_of"]
+__all__ = ["Block", "HalfspaceBlock", "PredicateBlock", "SampledBlock", "answered_in_pieces", "blocks_of", "whole_of"]
 
 MOST_NUMBERS = 2_000_000
 """The largest number of frequencies, for all rows and directions, that are held at a time."""
+
+MOST_COMPILED = 2_000
+"""More halfspaces are not answered by one compiled program, which would hold all of their weights."""
 
 DRAWS = 64
 """S, the records drawn from each row."""
@@ -76,6 +79,29 @@ def blocks_of(domain: Domain, queries: Iterable[Queries]) -> list[Block]:
         exact = all(formula.single for formula in formulas)
         found.append((PredicateBlock if exact else SampledBlock)(domain, one, formulas))
     return [*(HalfspaceBlock(domain, many) for many in spaces.values()), *found]
+
+
+def answered_in_pieces(domain: Domain, queries: Iterable[Halfspaces], rows: jax.Array) -> dict[Halfspaces, np.ndarray]:
+    """The mean answers of rows to any number of halfspaces, some directions at a time.
+
+    Args:
+        domain: the attributes.
+        queries: the halfspaces.
+        rows: the rows.
+    """
+    spaces: dict[Attributes, list[Halfspaces]] = {}
+    for one in queries:
+        spaces.setdefault(one.crossed, []).append(one)
+    found: dict[Halfspaces, np.ndarray] = {}
+    for many in spaces.values():
+        frequencies = max(one.span for one in many) // 2 + 1
+        most = max(1, MOST_NUMBERS // (rows.shape[0] * frequencies))
+        for start in range(0, len(many), most):
+            piece = many[start : start + most]
+            totals = np.asarray(HalfspaceBlock(domain, piece).totals(rows, jax.random.key(0)), np.float64)
+            ends = np.cumsum([one.size for one in piece])[:-1]
+            found.update(zip(piece, np.split(totals / rows.shape[0], ends), strict=True))
+    return found
 
 
 def whole_of(queries: Queries) -> Queries:

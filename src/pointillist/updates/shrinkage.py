@@ -127,7 +127,7 @@ class ShrunkenFit:
         together: the rows of all fits, for tables that one fit has too few rows for.
         fits: the number of fits.
         wanted: the queries of the workload.
-        measurable: all that may be measured, in the order in which it is fitted.
+        measurable: all that may be measured and is known before, in the order in which it is fitted.
         recipe: how a fit descends.
         strength: s, or None to choose it.
         public: a public table, if there is one.
@@ -206,7 +206,8 @@ class ShrunkenFit:
         borrowed = frozenset() if self.public is None else frozenset(_answered_by(self.public, self.wanted))
         found = [m for m in log.measurements if not isinstance(m.queries, Tie)]  # which are no answers
         measured = {m.queries for m in found}
-        queries = self.measurable if self.whole else tuple(q for q in self.measurable if q in measured | borrowed)
+        known = self.measurable if self.whole else tuple(q for q in self.measurable if q in measured | borrowed)
+        queries = tuple(dict.fromkeys((*known, *(m.queries for m in found))))  # some depend on earlier rounds
         targets, precision = combined(queries, found, log.estimated_total)
         # As if all of the workload had been measured alike, with the same budget.
         spent = sum(precision[offsets_of(queries)[:-1]])
