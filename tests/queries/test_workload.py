@@ -220,6 +220,16 @@ def test_workloads_that_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     with pytest.raises(InputError, match="must give at most 5,000,000 marginals"):
         random_kway(wide, 50, 3)
+    sentence = (
+        "workload must have at most 200,000 marginals or groups of queries, got 1,313,400; "
+        "leave it out, which takes what fits, or draw some with marginals:K:COUNT."
+    )
+    wider = Domain(tuple(f"a{i}" for i in range(200)), (2,) * 200)
+    for refused in (lambda: all_kway(wider, 3), lambda: parse_workload("marginals:3", schema_of(wider))):
+        with pytest.raises(InputError) as caught:
+            refused()
+        assert str(caught.value) == sentence
+    assert len(parse_workload("marginals:3:7", schema_of(wider), 100).queries) == 7
     monkeypatch.setattr(kway, "MOST_QUERIES", 100)
     with pytest.raises(InputError) as caught:
         all_kway(DOMAIN, 3)
