@@ -92,7 +92,9 @@ Rows = Annotated[
 SchemaFile = Annotated[Path | None, typer.Option("--schema", help="Schema in TOML; default DATA's .schema.toml.")]
 WorkloadText = Annotated[
     str | None,
-    typer.Option("--workload", help="Text such as marginals:3 or prefixes:2 + halfspaces:50, or a TOML file."),
+    typer.Option(
+        "--workload", help="Text such as marginals:3 or prefixes:2 + halfspaces:50, or a TOML file; default: what fits."
+    ),
 ]
 PublicFile = Annotated[
     str | None, typer.Option("--public", help="A public table: a file or a dataset; columns may be missing.")
@@ -100,7 +102,6 @@ PublicFile = Annotated[
 Out = Annotated[Path, typer.Option("--out", help="Folder of the release.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing release.")]
-WORKLOAD = "marginals:3"
 NO_THREAD = "can't start new thread"
 """How Python says that there is no memory for a thread."""
 
@@ -180,7 +181,10 @@ def synth(
         str | None,
         typer.Option("--method", help="See `pointillist methods`; default auto.", autocompletion=method_names),
     ] = None,
-    workload: WorkloadText = WORKLOAD,
+    workload: WorkloadText = None,
+    target: Annotated[
+        str | None, typer.Option("--target", help="Column that matters most in the default workload of a wide table.")
+    ] = None,
     group: Annotated[str | None, typer.Option("--group", help="query or marginal.")] = None,
     rounds: Annotated[int | None, typer.Option("--rounds", help="Number of rounds T.")] = None,
     rows: Annotated[int | None, typer.Option("--rows", help="Synthetic rows; default n, or its noisy count.")] = None,
@@ -235,7 +239,8 @@ def synth(
         relation=relation,
         method=method,
         public=load_public(public),
-        workload=WORKLOAD if workload is None else workload,
+        workload=workload,
+        target=target,
         group=group,
         rows=rows,
         seed=seed,
@@ -323,8 +328,9 @@ def evaluate(
         columns = columns if release is None else release.schema
         public_table = PublicTable.encode(load_public(public), columns)
         table = Table.encode(plain.to_arrow() if isinstance(plain, Table) else plain, columns)
-        queries = workload if workload is not None else WORKLOAD if release is None else release.workload
-        floor = report.compare_public(table, public_table, workload_of(queries, table.schema, len(table)))
+        default = report.default_workload(table.schema) if release is None else release.workload
+        queries = workload_of(default if workload is None else workload, table.schema, len(table))
+        floor = report.compare_public(table, public_table, queries)
     if as_json:
         print(json.dumps(result.to_dict() | ({} if floor is None else {"public": floor.to_dict()})))
     else:

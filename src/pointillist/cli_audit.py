@@ -37,8 +37,8 @@ def audit(
     relation: Annotated[str | None, typer.Option("--relation", help="replace or add-remove; default replace.")] = None,
     max_rows: Annotated[int | None, typer.Option("--max-rows", help="Of a unit of privacy; default: rows.")] = None,
     workload: Annotated[
-        str, typer.Option("--workload", help="Text such as marginals:3, or a TOML file.")
-    ] = "marginals:3",
+        str | None, typer.Option("--workload", help="Text such as marginals:3, or a TOML file; default: what fits.")
+    ] = None,
     group: Annotated[str | None, typer.Option("--group", help="query or marginal.")] = None,
     rounds: Annotated[int | None, typer.Option("--rounds", help="Number of rounds T.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE of the method, repeatable.")] = None,

@@ -43,6 +43,7 @@ from pointillist.queries.candidates import Grouping
 from pointillist.queries.files import is_file, load_workload
 from pointillist.queries.kway import sized
 from pointillist.queries.marginal import Marginal
+from pointillist.queries.suited import Limits, suited_workload
 from pointillist.queries.texts import parse_workload
 from pointillist.queries.workload import Workload, show_bytes
 from pointillist.refining import Refining
@@ -105,7 +106,8 @@ def prepare(
     unit: str | None = None,
     max_rows: int | None = None,
     method: str | Method | None = None,
-    workload: str | Workload = "marginals:3",
+    workload: str | Workload | None = None,
+    target: str | None = None,
     group: str | Grouping | None = None,
     rows: int | None = None,
     seed: int = 0,
@@ -135,7 +137,9 @@ def prepare(
         method: the name of a method, or a :class:`~pointillist.Method` of your own; by default see
             :func:`default_method`.
         workload: the queries to keep: a :class:`~pointillist.Workload`, a text such as ``"marginals:3"``, or the name
-            of a TOML file.
+            of a TOML file. By default as many marginals as the budget, the rows and the memory carry
+            (:func:`~pointillist.queries.suited.suited_workload`): all three-way marginals of up to 20 columns.
+        target: a column that matters most, for the default workload of wide tables.
         group: ``"query"`` or ``"marginal"``: what is selected and measured together.
         rows: the number of synthetic rows; by default n, or its noisy count.
         seed: drives post-processing (initial weights, sampling of rows), never privacy noise.
@@ -173,7 +177,12 @@ def prepare(
     chosen.require_public(public is not None)
     grouping, configured = chosen.grouping(group), chosen.configure(settings)
     most_cells = RANDOM_DRAW_CELLS if rows_known is None else rows_known
-    queries = planned_workload(workload, source.schema, most_cells)
+    if workload is None:
+        queries, reason = suited_workload(planned_for.domain, _limits(budget, rows_known, reading), target)
+    else:
+        rule, hint = "must not be given with a workload", "write for example marginals:3@COLUMN as the workload"
+        check(target is None, "target", brief(target), rule, hint)
+        queries, reason = planned_workload(workload, source.schema, most_cells), None
     _require_countable(source, queries)
     task = Task(queries, grouping, _public_table(public, planned_for), planned_for.lines)
     algorithm = chosen.algorithm(task, configured)
@@ -193,11 +202,18 @@ def prepare(
         seed,
         options,
         None if refining is None else Stage(refining, public),
+        reason=reason,
     )
     job.check_plan()
     if refining is not None:
         _check_coarsest(job, refining, public)
     return job
+
+
+def _limits(budget: Budget, rows: int | None, reading: Reading) -> Limits:
+    """What a run can carry, by public facts. A private number of rows limits nothing: the run looks at a noisy one."""
+    rho = Ledger(budget).limit / budget.rows_per_unit**2
+    return Limits(reading.most_bytes, math.inf if rows is None else rho * rows**2)
 
 
 def _require_countable(source: Source, workload: Workload) -> None:
@@ -245,6 +261,7 @@ class Job:
             groups, and :meth:`refined` gives the one that is run.
         refined_from: the schema as it was given and what the stage measured, for a refined job.
         known: what was known before the stage, for a refined job: its ledger has been charged since.
+        reason: why the workload was chosen, if nobody has named one.
     """
 
     method: Method
@@ -259,6 +276,7 @@ class Job:
     stage: Stage | None = None
     refined_from: Refined | None = None
     known: Facts | None = None
+    reason: str | None = None
     _started: list[bool] = field(default_factory=list, repr=False)
 
     @cached_property
@@ -469,7 +487,8 @@ class Job:
             pieces = self.curator.memory
             most = "what a table of its size takes" if pieces is None else f"up to {show_bytes(pieces.most)} for rows"
             memory += f", and {most}"
-        lines = [f"{self.method.name}: {queries.describe()}; {memory}"]
+        lines = [] if self.reason is None else [f"workload: {self.reason}"]
+        lines.append(f"{self.method.name}: {queries.describe()}; {memory}")
         if public is not None:
             covered, members = len(public.covered(queries.scopes)), len(queries.queries)
             lines.append(f"{public.describe()}; it covers {covered:,} of the {members:,} marginals")

@@ -31,7 +31,9 @@ class Synthesizer:
         epsilon: the privacy loss, above 0. Every call of ``fit`` spends it.
         delta: the probability that the loss is larger; by default 1/n^2 under ``replace``.
         method: the name of a method, or a :class:`~pointillist.Method`; by default as in :func:`~pointillist.prepare`.
-        workload: the queries to keep: a :class:`~pointillist.Workload` or a text such as ``"marginals:3"``.
+        workload: the queries to keep: a :class:`~pointillist.Workload` or a text such as ``"marginals:3"``. By
+            default as many marginals as the budget, the rows and the memory carry.
+        target: a column that matters most, for the default workload of wide tables.
         relation: ``"replace"`` or ``"add-remove"``: which tables are neighbours. By default ``"replace"``, and
             ``"add-remove"`` with a unit.
         unit: the column that says to whom a row belongs: all rows of one such unit are protected together. The schema
@@ -63,7 +65,8 @@ class Synthesizer:
         delta: float | None = None,
         *,
         method: Any = None,
-        workload: Any = "marginals:3",
+        workload: Any = None,
+        target: str | None = None,
         relation: Any = None,
         unit: str | None = None,
         max_rows: int | None = None,
@@ -83,6 +86,7 @@ class Synthesizer:
         self.delta = delta
         self.method = method
         self.workload = workload
+        self.target = target
         self.relation = relation
         self.unit = unit
         self.max_rows = max_rows

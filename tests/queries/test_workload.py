@@ -222,6 +222,16 @@ def test_workloads_that_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
         random_kway(wide, 50, 3)
     with pytest.raises(InputError, match="workload must have at most 500,000,000 queries, got 1 marginals, 1,267,6"):
         all_kway(wide, 100)
+    sentence = (
+        "workload must have at most 200,000 marginals or groups of queries, got 1,313,400; "
+        "leave it out, which takes what fits, or draw some with marginals:K:COUNT."
+    )
+    wider = Domain(tuple(f"a{i}" for i in range(200)), (2,) * 200)
+    for refused in (lambda: all_kway(wider, 3), lambda: parse_workload("marginals:3", schema_of(wider))):
+        with pytest.raises(InputError) as caught:
+            refused()
+        assert str(caught.value) == sentence
+    assert len(parse_workload("marginals:3:7", schema_of(wider), 100).queries) == 7
     monkeypatch.setattr(kway, "MOST_QUERIES", 100)
     with pytest.raises(InputError) as caught:
         all_kway(DOMAIN, 3)

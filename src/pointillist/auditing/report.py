@@ -173,7 +173,7 @@ def audit(
     delta: float | None = None,
     relation: str | None = None,
     max_rows: int | None = None,
-    workload: Any = "marginals:3",
+    workload: Any = None,
     group: str | None = None,
     settings: dict[str, Any] | None = None,
     rows: int = ROWS,
@@ -194,7 +194,8 @@ def audit(
         delta: the probability that the loss is larger; by default 1 / rows^2.
         relation: ``"replace"`` or ``"add-remove"``; by default ``"replace"``, and ``"add-remove"`` with ``max_rows``.
         max_rows: audit a run with a unit of privacy of this number of rows.
-        workload: the queries to keep: a :class:`~pointillist.Workload` or a text such as ``"marginals:3"``.
+        workload: the queries to keep: a :class:`~pointillist.Workload` or a text such as ``"marginals:3"``. By
+            default as in :func:`~pointillist.prepare`.
         group: ``"query"`` or ``"marginal"``.
         settings: hyper-parameters of the method, by name.
         rows: the number of rows of the made-up tables.

@@ -66,26 +66,32 @@ def joints_of(domain: Domain, marginals: Sequence[Attributes], rows: int) -> lis
 def _covered(domain: Domain, marginals: Sequence[Attributes], room: int) -> list[Joint] | None:
     """Return joints of at most ``room`` cells, unless a marginal has more by itself; None if all have too many."""
     sizes = np.array(domain.sizes, float)
-    has = np.zeros((len(marginals), len(sizes)), bool)
+    places: list[list[int]] = [[] for _ in sizes]
     for place, marginal in enumerate(marginals):
-        has[place, list(marginal)] = True
-    positions = np.arange(len(sizes))
+        for attribute in marginal:
+            places[attribute].append(place)
+    having = [np.array(one, np.intp) for one in places]  # the marginals with each attribute
+    widths = np.array([len(marginal) for marginal in marginals])
+    sums = np.array([sum(marginal) for marginal in marginals])
     cells = np.array([domain.cells_of(marginal) for marginal in marginals], float)
     most, total = max(ALL_JOINT_CELLS, cells.sum()), 0.0
     left, joints = np.ones(len(marginals), bool), []
     for seed in np.argsort(-cells, kind="stable"):
         if not left[seed]:
             continue
-        inside, size = has[seed].copy(), cells[seed]
-        lacking = (has & ~inside).sum(axis=1)  # how many attributes of a marginal the joint lacks, and
-        lacked = (has & ~inside) @ positions  # the sum of them: where it is one, its position
-        while True:
+        inside, size = np.zeros(len(sizes), bool), cells[seed]
+        lacking = widths.copy()  # how many attributes of a marginal the joint lacks, and
+        lacked = sums.copy()  # the sum of them: where it is one, its position
+        added = list(marginals[seed])
+        while added:
+            for attribute in added:
+                inside[attribute] = True
+                lacking[having[attribute]] -= 1
+                lacked[having[attribute]] -= attribute
             gains = np.bincount(lacked[left & (lacking == 1)], minlength=len(sizes)) * (size * sizes <= room)
             best = int(np.argmax(gains / np.sqrt(np.log(sizes + 1))))
-            if gains[best] == 0:
-                break
-            inside[best], size = True, size * sizes[best]
-            lacking, lacked = lacking - has[:, best], lacked - best * has[:, best]
+            added = [best] if gains[best] else []
+            size *= sizes[best] if added else 1
         members = np.flatnonzero(left & (lacking == 0))
         left[members] = False
         total += size

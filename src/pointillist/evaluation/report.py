@@ -10,6 +10,7 @@ import numpy as np
 
 from pointillist.checks import check
 from pointillist.data.draft import draft_schema
+from pointillist.data.parquet import memory_here
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Schema
 from pointillist.data.sources import TableSource
@@ -28,6 +29,7 @@ from pointillist.privacy.facts import Facts
 from pointillist.queries.base import Queries, is_direct, of_records
 from pointillist.queries.counting import exact_counts
 from pointillist.queries.measurement import Measurement
+from pointillist.queries.suited import Limits, suited_workload
 from pointillist.queries.workload import Workload
 from pointillist.refining import Refining
 from pointillist.release import Release
@@ -39,14 +41,21 @@ __all__ = [
     "PublicFloor",
     "compare_public",
     "compare_tables",
+    "default_workload",
     "evaluate",
     "fractions",
     "independent_columns",
     "true_answers",
 ]
 
-DEFAULT = "marginals:3"
-"""The queries where none are given."""
+
+def default_workload(schema: Schema) -> Workload:
+    """The queries where none are given: as many marginals as can be looked at.
+
+    Args:
+        schema: the columns.
+    """
+    return suited_workload(schema.domain, Limits(memory_here() // 2)).workload
 
 
 def fractions(table: Table, workload: Workload) -> np.ndarray:
@@ -91,7 +100,8 @@ def evaluate(
         real: the table that the synthetic one was made from: a pandas, polars or Arrow table, or a
             :class:`~pointillist.Table`.
         synthetic: a release, or a table of any of these kinds.
-        workload: the queries to compare; by default those of the release, or all three-way marginals.
+        workload: the queries to compare; by default those of the release, or all three-way marginals (for wide
+            tables all pairs, and what else fits).
         schema: the columns; by default those of the release or of a :class:`~pointillist.Table`. Without any of them,
             a schema is drafted from both tables.
         target: a column that models learn to predict, from synthetic and from real rows. Needs scikit-learn.
@@ -101,7 +111,7 @@ def evaluate(
     plain = plain_table(real)
     table, other = _encoded(real, plain, synthetic, rows, schema)
     if workload is None:
-        workload = DEFAULT if release is None else release.workload
+        workload = default_workload(table.schema) if release is None else release.workload
     queries = workload_of(workload, table.schema, len(table))
     truth, answers = fractions(table, queries), fractions(other, queries)
     model = None if release is None else compare(queries, truth, release.answers(queries))

@@ -16,15 +16,47 @@ if TYPE_CHECKING:
 
 __all__ = ["ClippedRows", "SoftmaxRows", "softmax_per_attribute"]
 
+MOST_BLOCKS = 24
+"""Up to this number of attributes each is a block of its own."""
+
 
 def softmax_per_attribute(logits: jax.Array, domain: Domain) -> jax.Array:
     """B x d' logits to probabilities: a softmax over the columns of each attribute."""
     import jax
     import jax.numpy as jnp
 
+    if len(domain) > MOST_BLOCKS:
+        return _by_size(logits, domain)
     ends = np.cumsum(domain.sizes)
     blocks = [jax.nn.softmax(logits[:, end - size : end], axis=1) for size, end in zip(domain.sizes, ends, strict=True)]
     return jnp.concatenate(blocks, axis=1)
+
+
+def _by_size(logits: jax.Array, domain: Domain) -> jax.Array:
+    """The same, with one softmax for all attributes of a size: a block for each of hundreds takes long to compile."""
+    import jax
+    import jax.numpy as jnp
+
+    sizes, starts = np.array(domain.sizes), np.cumsum([0, *domain.sizes])[:-1]
+    groups = [(size, starts[sizes == size, None] + np.arange(size)) for size in sorted(set(domain.sizes))]
+    order = np.concatenate([columns.ravel() for _, columns in groups])
+    ends = np.cumsum([columns.size for _, columns in groups])[:-1].tolist()
+    blocks = [
+        jax.nn.softmax(part.reshape(-1, columns.shape[0], size), axis=2).reshape(part.shape)
+        for part, (size, columns) in zip(jnp.split(_moved(logits, order), ends, axis=1), groups, strict=True)
+    ]
+    return _moved(jnp.concatenate(blocks, axis=1), np.argsort(order))
+
+
+def _moved(columns: jax.Array, order: np.ndarray) -> jax.Array:
+    """Columns in another order. Its gradient is a move back, where JAX would scatter, which is slow."""
+    import jax
+
+    back = np.argsort(order)
+    move = jax.custom_vjp(lambda given: given[:, order])
+    move.defvjp(lambda given: (given[:, order], None), lambda _, found: (found[:, back],))
+    moved: jax.Array = move(columns)
+    return moved
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ invoked.
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,10 +75,8 @@ class OpenDPNoise:
     state = None
 
     def add_gaussian(self, counts: np.ndarray, rho: float, sensitivity_squared: int) -> np.ndarray:
-        dp = _opendp()
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-        mechanism = dp.m.make_gaussian(*space, scale=gaussian_scale(rho, sensitivity_squared))
-        _require_cost(mechanism.map(_sqrt_up(sensitivity_squared)), rho)
+        mechanism, cost = _gaussian(gaussian_scale(rho, sensitivity_squared), sensitivity_squared)
+        _require_cost(cost, rho)
         noisy: np.ndarray = np.asarray(mechanism(_int64(counts)), dtype=np.int64)
         return noisy
 
@@ -89,6 +87,15 @@ class OpenDPNoise:
         mechanism = dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=scale)
         _require_cost(mechanism.map(sensitivity), rho)
         return int(mechanism(_int64(scores)))
+
+
+@lru_cache(maxsize=64)
+def _gaussian(scale: float, sensitivity_squared: int) -> tuple[Any, float]:
+    """OpenDP's mechanism, and what it costs. It has no state: thousands of ties share one."""
+    dp = _opendp()
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+    mechanism = dp.m.make_gaussian(*space, scale=scale)
+    return mechanism, float(mechanism.map(_sqrt_up(sensitivity_squared)))
 
 
 @cache

@@ -15,10 +15,11 @@ from pointillist.queries.base import is_direct
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.workload import Workload
 
-__all__ = ["all_kway", "drawn", "random_kway", "scopes_of", "sized"]
+__all__ = ["all_kway", "drawn", "random_kway", "require_carried", "scopes_of", "sized"]
 
 MOST_QUERIES = 500_000_000  # an answer vector of 4 GB
-MOST_MARGINALS = 5_000_000
+MOST_MARGINALS = 5_000_000  # among which a draw is made
+MOST_GROUPS = 200_000  # that a run can plan, count and fit
 
 
 def all_kway(domain: Domain, k: int) -> Workload:
@@ -29,6 +30,7 @@ def all_kway(domain: Domain, k: int) -> Workload:
         k: the number of attributes of each marginal.
     """
     k = _check_k(domain, k)
+    require_carried(math.comb(len(domain), k))
     return _marginals(domain, itertools.combinations(range(len(domain)), k))
 
 
@@ -99,8 +101,20 @@ def _check_k(domain: Domain, k: int) -> int:
     return k
 
 
+def require_carried(groups: int) -> None:
+    """Refuse more groups of queries than a run can carry, before they are made.
+
+    Args:
+        groups: their number.
+    """
+    rule = f"must have at most {MOST_GROUPS:,} marginals or groups of queries"
+    hint = "leave it out, which takes what fits, or draw some with marginals:K:COUNT"
+    check(groups <= MOST_GROUPS, "workload", Shown(f"{groups:,}"), rule, hint)
+
+
 def sized(workload: Workload) -> Workload:
     """The workload, if its answers and the marginals behind them fit the memory; refused before anything is spent."""
+    require_carried(len(workload.queries))
     rule = f"must have at most {MOST_QUERIES:,} queries"
     hint = "draw fewer marginals with marginals:K:COUNT"
     check(workload.size <= MOST_QUERIES, "workload", Shown(workload.describe()), rule, hint)

@@ -19,7 +19,7 @@ from pointillist.data.schema import Schema
 from pointillist.errors import Shown
 from pointillist.queries.base import Queries
 from pointillist.queries.intervals import Intervals
-from pointillist.queries.kway import drawn, scopes_of, sized
+from pointillist.queries.kway import drawn, require_carried, scopes_of, sized
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.product import Product
 from pointillist.queries.random_halfspaces import random_halfspaces
@@ -83,7 +83,10 @@ class Term:
         every = [scope for scope in scopes_of(domain, self.orders, target) if keep(scope)]
         rule, hint = "must have sets with an ordered column for prefixes and ranges", "use a larger K, or marginals"
         check(len(every) > 0, "workload", Shown("none"), rule, hint)
-        return every if self.count is None else drawn(domain, every, self.count, self.seed, self.max_cells)
+        if self.count is None:
+            require_carried(len(every))
+            return every
+        return drawn(domain, every, self.count, self.seed, self.max_cells)
 
 
 def parse_workload(text: str, schema: Schema, max_cells: int | None = None) -> Workload:
