@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pointillist import Job, Table, load, memory, prepare
-from pointillist.memory import estimate, peak_memory
+from pointillist import InputError, Job, Table, load, memory, prepare
+from pointillist.memory import bytes_of, estimate, peak_memory
 
 MB = 1_000_000
 METHODS: dict[str, dict[str, Any]] = {  # few steps: they take no more memory than many
@@ -111,3 +111,16 @@ def test_the_compiler_is_silent_unless_it_is_asked_to_speak() -> None:
         options |= {} if given is None else {"TF_CPP_MIN_LOG_LEVEL": given}
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=options)
         assert done.stdout.split() == ["True", found]
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("4GB", 4 * 10**9), ("4gb", 4 * 10**9), ("64000 kB", 64 * 10**6), ("0.5 GiB", 2**29)]
+)
+def test_memory_with_a_unit(text: str, size: int) -> None:
+    assert bytes_of("memory", text) == size
+
+
+@pytest.mark.parametrize("text", ["", "4", "4\u212aB", "-4GB", "4XB", "4GB4", "1e9"])
+def test_memory_without_a_meaning(text: str) -> None:
+    with pytest.raises(InputError, match="memory must be"):
+        bytes_of("memory", text)

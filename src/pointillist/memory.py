@@ -32,7 +32,8 @@ PER_ROW, PER_VALUE = 100, 48
 
 LEAST = 64 * MB
 """The least memory that can be allowed for rows and counts."""
-POWERS = {"": 0, "k": 1, "M": 2, "G": 3, "T": 4}
+POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+MEMORY = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
 READING = 150 * MB
 """Bytes for the pieces of a table that are read and encoded at one time."""
 
@@ -45,11 +46,11 @@ def bytes_of(name: str, memory: int | str) -> int:
         memory: The number, or a text.
     """
     if isinstance(memory, str):
-        found = re.fullmatch(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([kMGT]?)(i?)B?\s*", memory)
+        found = MEMORY.fullmatch(memory)
         if found is None:
             rule = "must be a number of bytes with a unit (kB, MB, GB, TB)"
             raise InputError(name, brief(memory), rule, "give for example 4GB")
-        memory = int(float(found[1]) * (1024 if found[3] else 1000) ** POWERS[found[2]])
+        memory = int(float(found[1]) * (1024 if found[3] else 1000) ** POWERS[found[2].lower()])
     return at_least(name, whole(name, memory), LEAST, "4GB")
 
 

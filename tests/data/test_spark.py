@@ -135,10 +135,18 @@ def test_other_frames_are_refused(session: Any, frame: Any, town: Table) -> None
         SparkSource(frame.limit(0), schema, ENOUGH)
     with pytest.raises(InputError, match=r"unit must not be given with a Spark DataFrame.*keep one row of each unit"):
         prepare(frame, schema=schema, unit="left", max_rows=1, epsilon=1.0, delta=1e-9)
+    with pytest.raises(InputError, match=r"column names must be different, got \['age'\]"):
+        SparkSource(frame.selectExpr("*", "age"), schema, ENOUGH)
     broken = frame.selectExpr("*", "CAST(raise_error(commute) AS INT) AS z")
     with pytest.raises(InputError, match="must be a DataFrame that Spark can read to its end") as refused:
         SparkSource(broken, Schema((*schema.columns, Categorical("z", (1, 2))), ignore=("left",)), ENOUGH)
     assert len(str(refused.value)) < 200
+
+
+def test_names_are_taken_literally(session: Any) -> None:
+    frame = session.createDataFrame(pd.DataFrame({"a`b.c": ["x", "y", "y"]}))
+    source = SparkSource(frame, Schema((Categorical("a`b.c", ("x", "y")),)), ENOUGH)
+    assert count(source, [(0,)])[0].tolist() == [1, 2]
 
 
 def test_queries_that_need_every_row_are_refused(

@@ -19,7 +19,7 @@ from pointillist.data.kernel import Columns, in_passes, partial_counts, split_co
 from pointillist.data.messages import column_called
 from pointillist.data.neighbours import Unit
 from pointillist.data.parquet import PIECE_ROWS
-from pointillist.data.schema import Schema
+from pointillist.data.schema import Schema, check_different
 from pointillist.data.sources import MemoryOfRows, in_groups
 from pointillist.data.table import ON_BAD_VALUE, Table, check_absent, check_unknown, unread_by
 from pointillist.data.texts import bad_cells, different, encode_or_missing, plain
@@ -68,20 +68,23 @@ class SparkSource:
     unit: Unit | None = None
 
     def __init__(self, frame: Any, schema: Schema, most_bytes: int, on_bad_value: str = "error") -> None:
+        check_different(frame.columns)
         check_absent(frame.columns, schema)
         check_unknown(frame.columns, schema)
         unread = unread_by(schema)
         self.schema, self.memory = schema, MemoryOfRows(most_bytes)
-        self._frame = frame.select([f"`{name}`" for name in frame.columns if name not in unread])
+        self._names = [name for name in frame.columns if name not in unread]
+        # mapInArrow looks columns up by name, and takes "a.b" for a field of a
+        self._frame = frame.selectExpr(*(f"{_quoted(name)} AS c{n}" for n, name in enumerate(self._names)))
         self._on_bad_value = on_bad_value
         self._vector_cells = int(min(VECTOR_BYTES, most_bytes * SHARE_OF_VECTOR)) // 8
         self.rows = self._check()
 
     def _check(self) -> int:
         """Encode all rows for the first time; return their number. Bad cells are counted by column."""
-        constants = [one for _, one in self.schema.extras if one.name in self._frame.columns]
+        constants = [one for _, one in self.schema.extras if one.name in self._names]
         columns: list[Any] = [*self.schema.columns, *constants]
-        found = self._reduced(_checking(columns, self._on_bad_value), 1 + len(columns))
+        found = self._reduced(_checking(columns, self._on_bad_value, self._names), 1 + len(columns))
         rows, bad = int(found[0]), found[1:]
         for column, number in zip(columns, bad.tolist(), strict=True):
             many = f"more than {MOST_TOLD}" if number > MOST_TOLD else f"{number}"
@@ -108,7 +111,7 @@ class SparkSource:
         """
         found: list[np.ndarray] = []
         for some in in_passes(domain, scopes, self._vector_cells):
-            task = _counting(self.schema, self._on_bad_value, domain, some, groups)
+            task = _counting(self.schema, self._on_bad_value, self._names, domain, some, groups)
             self.memory.readings += 1
             cells = sum(map(domain.cells_of, some))
             found += split_counts(self._reduced(task, cells), domain, some)
@@ -126,6 +129,11 @@ class SparkSource:
         except Exception as error:  # words of Spark may hold cells, if the query computes columns
             shown, rule = Shown(type(error).__name__), "must be a DataFrame that Spark can read to its end"
             raise InputError("table", shown, rule, "look into the log of Spark") from None
+
+
+def _quoted(name: str) -> str:
+    """Return the name of a column as Spark takes it literally."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _sum(vectors: Iterable[Any], size: int) -> np.ndarray:
@@ -151,8 +159,8 @@ def _adding(size: int) -> Task:
     return task
 
 
-def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Put the small batches of Spark together."""
+def _pieces(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
+    """Put the small batches of Spark together, with the names of their columns."""
     import pyarrow as pa
 
     waiting: list[Any] = []
@@ -160,19 +168,19 @@ def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         if batch.num_rows:
             waiting.append(batch)
         if sum(one.num_rows for one in waiting) >= PIECE_ROWS:
-            yield pa.Table.from_batches(waiting)
+            yield pa.Table.from_batches(waiting).rename_columns(names)
             waiting = []
     if waiting:
-        yield pa.Table.from_batches(waiting)
+        yield pa.Table.from_batches(waiting).rename_columns(names)
 
 
-def _checking(columns: Sequence[Any], on_bad_value: str) -> Task:
+def _checking(columns: Sequence[Any], on_bad_value: str, names: list[str]) -> Task:
     """Return the task that counts the rows of a partition, and the bad cells of each column."""
     lenient = ON_BAD_VALUE[on_bad_value] is encode_or_missing
 
     def task(batches: Iterable[Any]) -> Iterator[Any]:
         found = np.zeros(1 + len(columns), np.int64)
-        for piece in _pieces(batches):
+        for piece in _pieces(batches, names):
             found[0] += piece.num_rows
             for place, column in enumerate(columns, start=1):
                 found[place] += _bad(column, piece.column(column.name), lenient)
@@ -199,6 +207,7 @@ def _bad(column: Any, cells: pa.ChunkedArray, lenient: bool) -> int:
 def _counting(
     schema: Schema,
     on_bad_value: str,
+    names: list[str],
     domain: Domain,
     scopes: Sequence[Attributes],
     groups: Sequence[np.ndarray | None],
@@ -207,7 +216,7 @@ def _counting(
 
     def task(batches: Iterable[Any]) -> Iterator[Any]:
         try:
-            codes = (Table.encode(piece, schema, on_bad_value).codes for piece in _pieces(batches))
+            codes = (Table.encode(piece, schema, on_bad_value).codes for piece in _pieces(batches, names))
             yield _row(partial_counts(in_groups(codes, groups), domain, scopes, threads=1))
         except InputError:
             raise RuntimeError("a row has changed since the table was checked") from None

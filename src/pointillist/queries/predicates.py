@@ -59,7 +59,7 @@ class Predicates:
 
     @classmethod
     def of_function(cls, schema: Schema, columns: Sequence[str], function: Callable[..., Any]) -> Predicates:
-        """A function of the values of a few columns, called once on all combinations of their codes.
+        """A function of the values of a few columns, called on all combinations of their codes, part by part.
 
         Args:
             schema: the columns.
