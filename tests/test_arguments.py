@@ -54,6 +54,10 @@ def release() -> Release:
 
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "prepare": (lambda **given: prepare(given.pop("table"), **given), {"table": TABLE} | PLAIN),
+    "Job.plan": (
+        lambda **given: prepare(TABLE, **PLAIN | {"method": "auto", "settings": None}).plan(**given),
+        {"rows": 500, "target_error": 0.1, "target_metric": "tvd", "public": None},
+    ),
     "Numeric": (
         Numeric,
         {"name": "a", "edges": (0, 1, 2), "integer": True, "decode_as": "uniform", "clip": False, "missing": True}

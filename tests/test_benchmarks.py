@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks import __main__ as benchmarks
-from benchmarks import edges, many_values, scale
+from benchmarks import edges, forecast, many_values, scale
 from measuring import data
 from measuring.data import pack, public_of, table_of, workload_of
 from measuring.machine import commit, machine, seconds, versions
 from measuring.markdown import fill, markers, section, table, write
 from measuring.runs import run_method, run_once
+
+from pointillist.planning import Features
 
 
 def test_a_table_has_its_heads_and_cells() -> None:
@@ -135,3 +137,30 @@ def test_ways_to_count_agree_and_the_plan_adds_up(monkeypatch: pytest.MonkeyPatc
     assert "| 1,000 |" in text
     assert cost > 0
     assert "| vectors that are shuffled | 2,853 on 3 levels |" in scale.planned(cost)  # 2,500, then 313, then 40
+
+
+def made_up_case(table: str, noise: float, columns: float, tvd: float) -> forecast.Measured:
+    features = Features(noise, 3.0, 0.3, 0.5, columns, 2.0, 4.0, 7.0, 9.0)
+    return forecast.Measured(
+        forecast.Case(table, "marginals:2", "replace", 1.0, "auto"), {"tvd": tvd}, features, features
+    )
+
+
+def test_a_law_is_found_again_and_keeps_its_signs() -> None:
+    rng = np.random.default_rng(0)
+    points = [(float(noise), float(columns)) for noise, columns in rng.normal(size=(200, 2))]
+    features = [made_up_case("adult", *point, 0.1).plain for point in points]
+    terms = ("constant", "noise", "columns")
+    found = forecast.fit(features, [1 + 0.5 * noise - 2 * columns for noise, columns in points], terms, {"noise": 1})
+    assert list(found.values()) == pytest.approx([1, 0.5, -2], abs=0.01)
+    bound = forecast.fit(features, [1 - 0.5 * noise - 2 * columns for noise, columns in points], terms, {"noise": 1})
+    assert bound["noise"] == pytest.approx(0, abs=1e-6)
+
+
+def test_a_law_is_judged_on_tables_of_other_origins() -> None:
+    """Tables of one origin that are all twice as bad show a residual of log 2: none of them was fitted."""
+    cases = [made_up_case(f"adult {n}", float(n), 1.0, 0.2) for n in range(5)]
+    cases += [made_up_case(f"uk2011 {n}", float(n), 1.0, 0.1) for n in range(5)]
+    found = forecast.residuals(cases, "tvd", ("constant", "noise"), lambda one: one.plain, {})
+    assert len(found) == 10
+    assert all(abs(value) == pytest.approx(np.log(2), abs=1e-6) for value in found.values())

@@ -167,7 +167,9 @@ def test_under_add_remove_the_number_of_rows_must_be_stated() -> None:
         with pytest.raises(InputError, match="rows must be stated where the number of rows is private"):
             job.plan()
     assert jobs[0].plan(5_000).to_dict() == jobs[1].plan(5_000).to_dict()
-    assert jobs[0].absurd == jobs[1].absurd == ""
+    unstated = [job.expected() for job in jobs]
+    assert unstated[0] == unstated[1]
+    assert (unstated[0].errors, unstated[0].seconds, unstated[0].absurd) == ({}, None, "")
 
 
 def test_what_is_absurd() -> None:

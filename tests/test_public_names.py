@@ -24,6 +24,7 @@ from pointillist import (
     Marginal,
     Method,
     Numeric,
+    Plan,
     Product,
     Release,
     Schema,
@@ -48,6 +49,7 @@ CALLS: list[Callable[..., Any]] = [
     private_schema,
     all_kway,
     random_kway,
+    Job.plan,
     Job.run,
     Release.answers,
     Release.head,
@@ -81,6 +83,7 @@ CLASSES: list[Any] = [
     Marginal,
     Method,
     Numeric,
+    Plan,
     Product,
     Release,
     Schema,
@@ -90,7 +93,7 @@ CLASSES: list[Any] = [
 ]
 """What users make or are given."""
 
-METHODS_OF: list[Any] = [Evaluation, Job, Release, Workload, Method, Schema, Synthesizer, Table]
+METHODS_OF: list[Any] = [Evaluation, Job, Plan, Release, Workload, Method, Schema, Synthesizer, Table]
 """Classes with methods that users call."""
 
 

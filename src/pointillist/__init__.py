@@ -14,6 +14,7 @@ from pointillist.errors import BudgetError, InputError, PointillistError, RunSto
 from pointillist.evaluation.judgement import Evaluation
 from pointillist.evaluation.report import evaluate
 from pointillist.job import Job, prepare
+from pointillist.planning import Plan
 from pointillist.queries.candidates import Grouping
 from pointillist.queries.files import load_workload
 from pointillist.queries.halfspaces import Halfspaces
@@ -47,6 +48,7 @@ __all__ = [
     "Marginal",
     "Method",
     "Numeric",
+    "Plan",
     "PointillistError",
     "Predicates",
     "Product",

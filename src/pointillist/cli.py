@@ -60,7 +60,7 @@ from pointillist.evaluation import report
 from pointillist.evaluation.accuracy import Errors
 from pointillist.evaluation.values import unmerged
 from pointillist.families.relaxed import silence_compiler
-from pointillist.job import Job, Reading, prepare, source_of, workload_of
+from pointillist.job import Reading, prepare, source_of, workload_of
 from pointillist.leaving import REFUSED, in_order
 from pointillist.memory import peak_memory
 from pointillist.queries.files import is_file
@@ -250,8 +250,10 @@ def synth(
         memory=memory,
     )
     tell_dialect(table)
-    _tell_forecast(job)
-    agree(job.absurd, yes)
+    expected = job.expected()
+    if job.curator.public_rows is not None:  # else no message may depend on their number
+        _note(expected.describe())
+    agree(expected.absurd, yes)
     named = {"data": data, "schema": schema, "public": public}
     origin = {name: _absolute(str(value)) for name, value in named.items() if value is not None}
     if (text := dialect_text(dialect)) is not None:
@@ -415,12 +417,6 @@ def _inputs(data: str, schema: Path | None, public: str | None, workload: str | 
     beside = [] if is_dataset(data) else [folder_of(data) or Path(data), schema or schema_beside(data)]
     beside += [Path(workload)] if workload is not None and is_file(workload) else []
     return beside if public is None or is_dataset(public) else [*beside, Path(public)]
-
-
-def _tell_forecast(job: Job) -> None:
-    """Say what to expect of a run. Where the number of rows is private, no message depends on it."""
-    if job.curator.public_rows is not None:
-        _note(job.expected().describe())
 
 
 def _absolute(name: str) -> str:

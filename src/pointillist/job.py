@@ -334,17 +334,13 @@ class Job:
         """The forecast of errors, time and memory alone.
 
         Args:
-            rows: as in :meth:`plan`.
+            rows: as in :meth:`plan`; where the number of rows is private and none is stated, only the memory is
+                known that does not depend on it.
         """
+        if rows is None and self.curator.public_rows is None:
+            return Expected({}, None, self.peak_memory)
         situation = self.situation(rows)
         return expected(situation, self._memory_for(situation.rows))
-
-    @property
-    def absurd(self) -> str:
-        """What speaks against starting the run, in words; empty if nothing does. Where the number of rows is private,
-        it does not depend on it."""
-        known = self.curator.public_rows
-        return (Expected({}, None, self.peak_memory) if known is None else self.expected()).absurd
 
     def situation(self, rows: int | None = None) -> Situation:
         """What is known of the run, for a number of rows that is public or stated.

@@ -18,6 +18,11 @@ from pointillist.queries.workload import Workload
 
 __all__ = ["FALLING", "RISING", "TERMS", "Features", "features_of"]
 
+ERROR = math.sqrt(2 / math.pi)
+"""The mean of the absolute value of a standard Gaussian."""
+HIGH = 3.0
+"""Marginals of fewer columns have a term of their own: they are measured almost as they are wanted."""
+
 
 @dataclass(frozen=True)
 class Features:
@@ -48,6 +53,17 @@ class Features:
     rows: float
     spread: float | None = None
 
+    @property
+    def raw(self) -> float:
+        """Log of the total variation distance that noise alone would give, if every marginal had an equal share of the
+        budget and nothing were fitted: half the number of cells times the mean size of the noise on a cell."""
+        return math.log(ERROR / 2) + self.noise + self.size - self.marginals / 2
+
+
+def _log_one_plus(exponent: float) -> float:
+    """log(1 + e^x), which is about 0 for small x, and x for large ones."""
+    return float(np.logaddexp(0.0, exponent))
+
 
 TERMS: dict[str, Callable[[Features], float]] = {
     "constant": lambda f: 1.0,
@@ -55,6 +71,9 @@ TERMS: dict[str, Callable[[Features], float]] = {
     "noise, narrow columns": lambda f: f.noise * f.narrow,
     "noise, binary columns": lambda f: f.noise * f.binary,
     "binary columns": lambda f: f.binary,
+    "small noise": lambda f: -_log_one_plus(-f.raw),
+    "large noise": lambda f: _log_one_plus(f.raw),
+    "small noise, low order": lambda f: -max(0.0, HIGH - f.order) * _log_one_plus(-f.raw),
     "cells": lambda f: f.cells,
     "columns": lambda f: f.columns,
     "order": lambda f: f.order,
@@ -63,9 +82,12 @@ TERMS: dict[str, Callable[[Features], float]] = {
     "rows": lambda f: f.rows,
     "spread": lambda f: math.nan if f.spread is None else f.spread,
 }
-"""The terms that a law may have, by name."""
+"""The terms that a law may have, by name. Small and large noise are the two parts of a curve that bends where the raw
+noise would be a distance of 1: below, a run follows its measurements; above, it hardly can."""
 
-RISING = ("noise", "noise, narrow columns", "noise, binary columns")
+RISING = (
+    "noise", "noise, narrow columns", "noise, binary columns", "small noise", "large noise", "small noise, low order",
+)  # fmt: skip
 """Terms of an error whose coefficients must not be negative: it then falls with every epsilon and every row, since both
 only enter through the noise, and what it is multiplied by is not negative."""
 

@@ -30,6 +30,19 @@ mean total variation distance of the marginals."""
 
 FILE = "law.json"
 
+NAMES = {
+    "noise": "noise",
+    "cells": "cells of a marginal",
+    "narrow": "values of columns",
+    "binary": "values of columns",
+    "columns": "number of columns",
+    "order": "columns of a marginal",
+    "marginals": "number of marginals",
+    "size": "cells in all",
+    "rows": "rows",
+}
+"""What the features are, for people."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -115,13 +128,14 @@ class Laws:
         return (self.errors if features.spread is None else self.shaped).get(method, {})
 
     def outside(self, features: Features) -> list[str]:
-        """The features that are outside of what the laws were fitted on.
+        """In what a run is outside of what the laws were fitted on, in words.
 
         Args:
             features: of the run.
         """
         found = ((name, getattr(features, name), *limits) for name, limits in self.ranges.items())
-        return [name for name, value, low, high in found if not low - 1e-9 <= value <= high + 1e-9]
+        names = [NAMES[name] for name, value, low, high in found if not low - 1e-9 <= value <= high + 1e-9]
+        return list(dict.fromkeys(names))
 
 
 @cache

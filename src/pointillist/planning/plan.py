@@ -40,7 +40,7 @@ class Expected:
         errors: a forecast of max, rmse and tvd of the synthetic rows; empty if no law holds for the run.
         seconds: of its time on this machine; None if no law is known.
         memory: about how many bytes the process takes at its peak.
-        outside: the features that are outside of what the laws were fitted on.
+        outside: in what the run is outside of what the laws were fitted on, in words.
     """
 
     errors: Mapping[str, Estimate]
