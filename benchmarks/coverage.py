@@ -28,6 +28,7 @@ from benchmarks.suite import table_of as part_of
 from pointillist import Categorical, Release, Schema, Table, Workload, parse_workload, synthesize
 from pointillist.answers import Mean, combine, intervals
 from pointillist.answers.measured import from_noise
+from pointillist.data.domain import Domain
 from pointillist.evaluation.report import fractions
 from pointillist.queries.base import Queries
 
@@ -78,8 +79,18 @@ def with_numbers(given: Table) -> Table:
     Args:
         given: the table.
     """
-    pairs = zip(given.domain.names, given.domain.sizes, strict=True)
-    return Table(Schema(tuple(Categorical(name, tuple(range(size))) for name, size in pairs)), given.codes)
+    return Table(numbered(given.domain), given.codes)
+
+
+def numbered(domain: Domain, ordered: bool = False) -> Schema:
+    """Columns of these sizes, with numbers as labels.
+
+    Args:
+        domain: their names and sizes.
+        ordered: whether the numbers have an order, for ranges.
+    """
+    pairs = zip(domain.names, domain.sizes, strict=True)
+    return Schema(tuple(Categorical(name, tuple(range(size)), ordered=ordered) for name, size in pairs))
 
 
 def class_of(true: np.ndarray) -> np.ndarray:
@@ -193,7 +204,7 @@ def judged(name: str, epsilon: float, seed: int) -> list[Line]:
     release = made(real, epsilon, seed)
     seconds = time.perf_counter() - started
     triples = parse_workload(f"marginals:3:{MOST_TRIPLES}", real.schema, len(real)).queries
-    ranges = parse_workload(RANGES, real.schema, len(real)).queries
+    ranges = parse_workload(RANGES, numbered(real.domain, ordered=True), len(real)).queries
     found = [(KINDS[0], *one) for one in of_shares(release, real, release.workload.queries)]
     found += [(KINDS[1], *one) for one in of_shares(release, real, triples)]
     found += [(KINDS[2], *one) for one in of_shares(release, real, ranges)]
@@ -215,10 +226,14 @@ def read(path: Path) -> list[Line]:
     """
     if not path.is_file():
         return []
-    kinds = Line.__annotations__
-    casts = {"str": str, "float": float, "int": int}
     with path.open(newline="", encoding="utf-8") as file:
-        return [Line(*(casts[str(kinds[name])](row[name]) for name in FIELDS)) for row in csv.DictReader(file)]
+        return [_line(row) for row in csv.DictReader(file)]
+
+
+def _line(row: dict[str, str]) -> Line:
+    run = row["table"], float(row["epsilon"]), int(row["seed"])
+    found = int(row["asked"]), int(row["held"])
+    return Line(*run, row["kind"], row["size"], *found, *(float(row[name]) for name in FIELDS[7:]))
 
 
 def append(path: Path, lines: Iterable[Line]) -> None:
