@@ -1,8 +1,8 @@
 """How often intervals hold the true answers, by the size of the answer, and how wide they are.
 
 Releases of all pairs are made with seeded noise, eight replicates each. Asked are: the cells of the workload
-("measured"), of all triples ("unmeasured"), ranges of pairs, means, also on a condition, and the slope of a regression
-on imputed tables. The truth is that of the real table, so nothing here is private.
+("measured"), of triples ("unmeasured"), ranges of pairs, means, also on a condition, and the slopes of regressions of
+every column on two others, on imputed tables. The truth is that of the real table, so nothing here is private.
 
 Finished runs are in benchmarks/results/coverage.csv. Runs are added to it, so that more seeds can follow later.
 Environment: POINTILLIST_COVERAGE_TABLES, _EPSILONS and _SEEDS say which runs are made, with ";" between them; without
@@ -41,7 +41,7 @@ TABLES = {
 }
 EPSILONS = (0.1, 0.5, 1.0)
 REPLICATES, LEVEL = 8, 0.95
-KINDS = ("measured cells", "unmeasured cells", "ranges", "means", "regression slope")
+KINDS = ("measured cells", "unmeasured cells", "ranges", "means", "regression slopes")
 CLASSES = ("0", "below .001", ".001 to .01", "above .01", "any")
 FIELDS = ("table", "epsilon", "seed", "kind", "size", "asked", "held", "width", "noise_width", "seconds")
 RESULTS = Path(__file__).parent / "results"
@@ -164,21 +164,26 @@ def of_means(release: Release, real: Table) -> np.ndarray:
 
 
 def slopes(given: Table) -> tuple[np.ndarray, np.ndarray]:
-    """The slopes of a least-squares regression of the last column on the first three, and their variances.
+    """The slopes of least-squares regressions of every column on the next two, and their variances.
 
     Args:
         given: a table.
     """
     codes = [np.asarray(one, np.float64) for one in given.codes]
-    design = np.stack([np.ones(len(given)), *codes[:3]], axis=1)
+    found = [_slopes(one, codes[(n + 1) % len(codes)], codes[(n + 2) % len(codes)]) for n, one in enumerate(codes)]
+    return np.concatenate([one for one, _ in found]), np.concatenate([two for _, two in found])
+
+
+def _slopes(target: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    design = np.stack([np.ones(len(target)), *others], axis=1)
     inverse = np.linalg.pinv(design.T @ design)
-    found = inverse @ design.T @ codes[-1]
-    rest = codes[-1] - design @ found
-    return found[1:], np.diag(inverse)[1:] * float(rest @ rest) / (len(given) - 4)
+    found = inverse @ design.T @ target
+    rest = target - design @ found
+    return found[1:], np.diag(inverse)[1:] * float(rest @ rest) / (len(target) - len(found))
 
 
 def of_slopes(release: Release, real: Table) -> np.ndarray:
-    """Lines of (held, width, NaN) for the slopes of a regression on imputed tables.
+    """Lines of (held, width, NaN) for the slopes of regressions on imputed tables.
 
     Args:
         release: the release.
@@ -335,8 +340,8 @@ def run() -> str:
     note = (
         f"The share of true answers in intervals of level {LEVEL:g}, by the size of the true answer (a fraction of the "
         f"rows). Workload: all pairs; {REPLICATES} replicates; seeded noise; replace, delta = 1/n^2. Runs by table and "
-        f"epsilon: {counts}. Unmeasured cells are those of {MOST_TRIPLES} triples at most; slopes are those of a "
-        "regression on as many imputed tables, combined by Rubin's rules for the private table."
+        f"epsilon: {counts}. Unmeasured cells are those of {MOST_TRIPLES} triples. Slopes are those of "
+        "regressions of every column on the next two, on imputed tables, by Rubin's rules for the private table."
     )
     heads = ("answers", "size", "asked", *(f"epsilon {one:g}" for one in epsilons), "all")
     text = section("Coverage", heads, summary(lines, epsilons, "epsilon"), note)

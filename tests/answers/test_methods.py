@@ -9,8 +9,13 @@ from tests.contract.test_contract import CASES, make, public_table
 from pointillist import Grouping, Method, Relation
 from pointillist.answers import intervals
 
+SOME = ("auto", "mwem", "aim", "dualquery")
+"""Methods that are simulated in every run of the tests; the others are slow together."""
 
-@pytest.mark.parametrize(("method", "grouping"), CASES)
+EVERY = [pytest.param(*c.values, id=c.id, marks=[] if c.values[0].name in SOME else [pytest.mark.slow]) for c in CASES]
+
+
+@pytest.mark.parametrize(("method", "grouping"), EVERY)
 def test_every_method_can_be_simulated(method: Method, grouping: Grouping) -> None:
     relation = list(Relation)[len(method.name) % 2]
     release = make(method, grouping, relation, 3, seed=5).run(progress=False)
