@@ -31,6 +31,7 @@ NAMES = (
     "suite",
     "forecast",
     "scale",
+    "coverage",
 )
 PACKAGES = ("numpy", "scipy", "opendp", "jax", "torch")
 RESULTS = Path(__file__).parent / "results"
