@@ -219,7 +219,12 @@ def test_trust_is_about_intervals_that_are_wider_than_answers(release: Release, 
     assert trust.answers == trust.of == release.workload.size
     assert sum(one.answers for one in trust.classes) == trust.answers
     assert trust.classes[-1].unsure >= trust.classes[-1].unknown
+    assert trust.doubtful
+    assert all(one.high - one.low > one.estimate for one in trust.doubtful)
+    assert [one.estimate for one in trust.doubtful] == sorted((one.estimate for one in trust.doubtful), reverse=True)
+    assert " = " in trust.doubtful[0].text
     nothing = trust_in(wide, 0.95)
+    assert nothing.doubtful == ()
     assert nothing.safe is None
     assert all(one.unsure == one.answers == one.unknown for one in nothing.classes)
 

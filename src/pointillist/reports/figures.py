@@ -16,9 +16,10 @@ from pointillist.data.columns import Column
 from pointillist.data.table import Table
 from pointillist.queries.base import Queries
 from pointillist.queries.groups import Groups
+from pointillist.queries.marginal import Marginal
 from pointillist.queries.workload import offsets_of
 from pointillist.release import Release
-from pointillist.reports.labels import Bars, bars_of
+from pointillist.reports.labels import Bars, bars_of, code_name
 
 __all__ = ["ColumnFigure", "SizeClass", "Tie", "Trust", "column_figures", "selection_of", "strongest_ties", "trust_in"]
 
@@ -30,6 +31,8 @@ MOST_TIE_CODES = 50
 """Values of a column that its ties tell apart; the others are one."""
 MOST_ANSWERS = 50_000
 """Answers of the workload that are judged."""
+MOST_DOUBTFUL = 10
+"""Answers not to trust that are listed one by one."""
 SIZES = (0.1, 0.01, 0.001, 0.0)
 """Lower ends of the size classes of answers."""
 
@@ -174,6 +177,21 @@ class SizeClass:
 
 
 @dataclass(frozen=True)
+class Doubtful:
+    """An answer whose interval is wider than the answer.
+
+    Attributes:
+        text: what it is about.
+        estimate, low, high: the answer and the ends of its interval.
+    """
+
+    text: str
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Trust:
     """Which answers of the workload can be trusted.
 
@@ -182,6 +200,7 @@ class Trust:
         of: the number of answers of the workload.
         classes: by size.
         worst: groups of columns with the largest shares of answers that are not to be trusted, with these shares.
+        doubtful: the largest answers that are not to be trusted although they have an interval.
         safe: the smallest answer from which on at least 95 % have an interval that is narrower than the answer; None
             if there is none.
     """
@@ -190,6 +209,7 @@ class Trust:
     of: int
     classes: tuple[SizeClass, ...]
     worst: tuple[tuple[tuple[str, ...], float], ...]
+    doubtful: tuple[Doubtful, ...]
     safe: float | None
 
 
@@ -214,7 +234,39 @@ def trust_in(release: Release, level: float) -> Trust:
         _size_class(*ends, estimates, unsure, unknown, high - low)
         for ends in zip(SIZES, (2.0, *SIZES[:-1]), strict=True)
     )
-    return Trust(len(estimates), release.workload.size, classes, worst, _safe_size(estimates, unsure))
+    return Trust(
+        len(estimates),
+        release.workload.size,
+        classes,
+        worst,
+        _doubtful(release, asked, (estimates, low, high), unsure & ~unknown),
+        _safe_size(estimates, unsure),
+    )
+
+
+def _doubtful(
+    release: Release, asked: Sequence[Queries], found: tuple[np.ndarray, ...], unsure: np.ndarray
+) -> tuple[Doubtful, ...]:
+    """The largest answers among those that are unsure."""
+    estimates, offsets = found[0], offsets_of(asked)
+    largest = np.argsort(np.where(unsure, -estimates, np.inf), kind="stable")[:MOST_DOUBTFUL]
+    places = np.searchsorted(offsets, largest, side="right") - 1
+    return tuple(
+        Doubtful(_cell_text(release, asked[place], int(at - offsets[place])), *(float(one[at]) for one in found))
+        for at, place in zip(largest, places, strict=True)
+        if unsure[at]
+    )
+
+
+def _cell_text(release: Release, queries: Queries, at: int) -> str:
+    """What a query is about."""
+    columns = [release.schema.columns[i] for i in queries.scope]
+    if not isinstance(queries, Marginal):
+        return f"query {at + 1:,} of {', '.join(column.name for column in columns)}"
+    codes = np.unravel_index(at, queries.shape)
+    return ", ".join(
+        f"{column.name} = {code_name(column, int(code))}" for column, code in zip(columns, codes, strict=True)
+    )
 
 
 def selection_of(queries: Sequence[Queries]) -> list[Queries]:
