@@ -15,7 +15,7 @@ from pointillist import InputError, Release, Table, Workload, load, synthesize
 from pointillist.data.neighbours import Unit
 from pointillist.release import WithSchema
 from pointillist.reports import Evidence, Statements, public_report
-from pointillist.reports.figures import column_figures, corrected_v, strongest_ties, trust_in
+from pointillist.reports.figures import column_figures, corrected_v, crossed, strongest_ties, trust_in
 from pointillist.reports.labels import MOST_BARS, bars_of, span_name
 from pointillist.reports.promise import Loss, guess, loss_of
 from pointillist.reports.spending import spending
@@ -212,6 +212,18 @@ def test_ties_say_whether_they_were_measured(release: Release) -> None:
     assert ties == sorted(ties, key=lambda one: -one.strength)
     measured = {one.queries.scope for entry in release.log.rounds for one in entry.measurements}
     assert {one.measured for one in ties if one.names == (SCRIPT, "age")} == {(0, 1) in measured}
+
+
+def test_crossed_columns_are_shares_of_lines(release: Release, fine: Release) -> None:
+    found = crossed(release, ("age", "smoker"))
+    age, smoker = release.table.codes[1], release.table.codes[2]
+    assert found.rows == ("0 to 17", "18 to 64", "65 to 120", "(missing)")
+    at = found.columns.index("yes")
+    assert found.shares[:, at].tolist() == [pytest.approx(np.mean(smoker[age == n] == 1)) for n in range(4)]
+    small = crossed(fine, ("income", "place"))
+    assert small.shares.shape == (len(small.rows), len(small.columns))
+    assert len(small.rows) <= 8
+    assert len(small.columns) <= 5
 
 
 def test_trust_is_about_intervals_that_are_wider_than_answers(release: Release, wide: Release) -> None:

@@ -21,7 +21,20 @@ from pointillist.queries.workload import offsets_of
 from pointillist.release import Release
 from pointillist.reports.labels import Bars, bars_of, code_name
 
-__all__ = ["ColumnFigure", "SizeClass", "Tie", "Trust", "column_figures", "selection_of", "strongest_ties", "trust_in"]
+__all__ = [
+    "ColumnFigure",
+    "Cross",
+    "Doubtful",
+    "SizeClass",
+    "Tie",
+    "Trust",
+    "column_figures",
+    "corrected_v",
+    "crossed",
+    "selection_of",
+    "strongest_ties",
+    "trust_in",
+]
 
 MOST_COLUMNS = 100
 """Columns that are shown."""
@@ -29,6 +42,8 @@ MOST_TIE_COLUMNS = 120
 """Columns whose pairs are compared."""
 MOST_TIE_CODES = 50
 """Values of a column that its ties tell apart; the others are one."""
+MOST_CROSSED = (8, 5)
+"""Lines and columns of two columns that are crossed, missing values not counted."""
 MOST_ANSWERS = 50_000
 """Answers of the workload that are judged."""
 MOST_DOUBTFUL = 10
@@ -121,6 +136,42 @@ def strongest_ties(release: Release) -> list[Tie]:
         for i, j in itertools.combinations(columns, 2)
     ]
     return sorted(found, key=lambda tie: -tie.strength)
+
+
+@dataclass(frozen=True)
+class Cross:
+    """Two columns of the synthetic rows, crossed.
+
+    Attributes:
+        names: the columns.
+        rows, columns: what the lines and the columns of the table stand for.
+        shares: of the rows of each line, the shares in each column.
+    """
+
+    names: tuple[str, str]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    shares: np.ndarray
+
+
+def crossed(release: Release, names: tuple[str, str]) -> Cross:
+    """Cross two columns of the synthetic rows.
+
+    Args:
+        release: the release.
+        names: the columns.
+    """
+    table, places = release.table, [release.schema.domain.names.index(name) for name in names]
+    codes, labels = [], []
+    for place, most in zip(places, MOST_CROSSED, strict=True):
+        column = release.schema.columns[place]
+        bars = bars_of(column, _shares(table.codes[place], column.size), most)
+        codes.append(np.array(bars.groups)[table.codes[place]])
+        labels.append(bars.names)
+    width = len(labels[1])
+    counts = np.bincount(codes[0] * width + codes[1], minlength=len(labels[0]) * width).reshape(-1, width)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    return Cross(names, labels[0], labels[1], shares)
 
 
 def _measured_pairs(release: Release) -> set[tuple[int, int]]:
