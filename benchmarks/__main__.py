@@ -30,6 +30,7 @@ NAMES = (
     "matching",
     "suite",
     "scale",
+    "coverage",
 )
 PACKAGES = ("numpy", "scipy", "opendp", "jax", "torch")
 RESULTS = Path(__file__).parent / "results"

@@ -19,7 +19,7 @@ from rich.table import Table as Grid
 from pointillist import __version__
 from pointillist.algorithms import METHODS, get_method
 from pointillist.algorithms.settings import describe
-from pointillist.checks import check
+from pointillist.checks import between, check
 from pointillist.cli_account import account_app
 from pointillist.cli_answer import answer, replicate
 from pointillist.cli_attest import keygen, sign, verify
@@ -63,7 +63,8 @@ from pointillist.leaving import REFUSED, in_order
 from pointillist.memory import peak_memory
 from pointillist.queries.files import is_file
 from pointillist.queries.workload import show_bytes
-from pointillist.release import Release, check_target
+from pointillist.release import Release, add_replicates, check_target
+from pointillist.release.folder import MOST_REPLICATES
 from pointillist.release.journal import undamaged
 from pointillist.runs import journal_of, resume, run_into
 from pointillist.showing import asked, shown
@@ -201,6 +202,9 @@ def synth(
     memory: Annotated[
         str | None, typer.Option("--memory", help="Memory for rows and counts, for example 4GB; default half.")
     ] = None,
+    replicates: Annotated[
+        int, typer.Option("--replicates", help="Simulated runs for the intervals of answers; 0 leaves them for later.")
+    ] = 0,
     insecure_noise_seed: Annotated[
         int | None, typer.Option("--insecure-noise-seed", help="NOT PRIVATE: seeded noise, for experiments.")
     ] = None,
@@ -208,6 +212,7 @@ def synth(
 ) -> None:
     """Make a differentially private synthetic table."""
     started = time.monotonic()
+    between("replicates", replicates, 0, MOST_REPLICATES, "give 8, or 0 for none")
     dialect = Dialect(separator, encoding, decimal, header)
     inputs = _inputs(data, schema, public, workload)
     check_target(out, force, inputs)
@@ -253,6 +258,8 @@ def synth(
         origin["sql"] = sql
     with _shown():
         release = run_into(job, out, force=force, inputs=inputs, origin=origin, account=account, announce=_note)
+        if replicates:
+            add_replicates(out, release.replicate(max(2, replicates), public=load_public(public)))
     if as_json:
         print_release(release, out.resolve(), time.monotonic() - started)
         return

@@ -8,7 +8,7 @@ import numpy as np
 
 from pointillist import Categorical, Numeric, Release, Schema, Table, synthesize
 
-FAST = {"t_max": 200, "fits": 1, "rows": 40, "strength": 0.1}
+FAST = {"t_max": 120, "fits": 1, "rows": 30, "strength": 0.1}
 """Settings of auto that take a second."""
 
 

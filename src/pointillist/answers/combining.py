@@ -64,8 +64,9 @@ def combine(
     m, centre = len(found), np.mean(found, axis=0)
     v = np.mean(within, axis=0) if population else np.zeros(centre.shape)
     between = (1 + 1 / m) * np.var(found, axis=0, ddof=1)
-    freedom = (m - 1) * (1 + v / np.maximum(between, np.finfo(float).tiny)) ** 2
+    # More degrees of freedom than this make no difference.
+    ratio = np.minimum(v / np.maximum(between, np.finfo(float).tiny * (1 + v)), 1e3)
     error = np.sqrt(v + between)
-    half = t.ppf((1 + level) / 2, np.minimum(freedom, 1e6)) * error
+    half = t.ppf((1 + level) / 2, (m - 1) * (1 + ratio) ** 2) * error
     parts = [one if centre.shape else float(one) for one in (centre, error, centre - half, centre + half)]
     return Combined(parts[0], parts[1], parts[2], parts[3], level)

@@ -24,7 +24,7 @@ from pointillist.queries.marginal import Marginal
 
 __all__ = ["Records", "View"]
 
-MOST_RECORDS = 400_000
+MOST_RECORDS = 200_000
 """The largest number of weighted records."""
 
 LEAST_DRAWS = 8
