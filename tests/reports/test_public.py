@@ -15,7 +15,7 @@ from pointillist import InputError, Release, Table, Workload, load, synthesize
 from pointillist.data.neighbours import Unit
 from pointillist.release import WithSchema
 from pointillist.reports import Evidence, Statements, public_report
-from pointillist.reports.figures import column_figures, corrected_v, crossed, strongest_ties, trust_in
+from pointillist.reports.figures import column_figures, corrected_v, crossed, strongest_ties, summaries_of, trust_in
 from pointillist.reports.labels import MOST_BARS, bars_of, span_name
 from pointillist.reports.promise import Loss, guess, loss_of
 from pointillist.reports.spending import spending
@@ -167,6 +167,19 @@ def test_shares_are_those_of_the_rows_and_intervals_hold_them(release: Release) 
         known = ~np.isnan(one.low)
         assert (one.low[known] <= one.high[known]).all()
         assert [row[4] for row in one.rows()] == one.unsure.tolist()
+
+
+def test_replicates_give_intervals_to_every_answer_and_to_means(release: Release) -> None:
+    found = release.replicate(2)
+    trust = trust_in(found, 0.95)
+    assert all(one.unknown == 0 for one in trust.classes)
+    page = Page(public_report(found))
+    assert "They come from 2 simulated runs on the model" in page.text
+    mean, median = summaries_of(found, 0.95)["age"]
+    assert mean.low <= mean.estimate <= mean.high
+    assert median.low <= median.estimate <= median.high
+    assert re.search(r"Mean [0-9.]+ \([0-9.]+ to [0-9.]+\); median [0-9.]+ \([0-9.]+ to [0-9.]+\)", page.text)
+    assert summaries_of(release, 0.95) == {}
 
 
 def test_fine_columns_have_readable_bars(fine: Release) -> None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pointillist.answers import intervals
-from pointillist.data.columns import Column
+from pointillist.answers import Answer, Mean, Quantile, intervals
+from pointillist.data.columns import Column, Grid, Numeric
 from pointillist.data.table import Table
+from pointillist.evaluation.values import unmerged
 from pointillist.queries.base import Queries
 from pointillist.queries.groups import Groups
 from pointillist.queries.marginal import Marginal
@@ -33,11 +34,14 @@ __all__ = [
     "crossed",
     "selection_of",
     "strongest_ties",
+    "summaries_of",
     "trust_in",
 ]
 
 MOST_COLUMNS = 100
 """Columns that are shown."""
+MOST_SUMMARIES = 20
+"""Columns of numbers whose mean and median are shown."""
 MOST_TIE_COLUMNS = 120
 """Columns whose pairs are compared."""
 MOST_TIE_CODES = 50
@@ -100,6 +104,22 @@ def column_figures(release: Release, level: float) -> list[ColumnFigure]:
         shares = np.bincount(one.groups, single[n], minlength=len(one.names))
         figures.append(ColumnFigure(column, one, shares, *(x[offsets[n] : offsets[n + 1]] for x in found)))
     return figures
+
+
+def summaries_of(release: Release, level: float) -> dict[str, tuple[Answer, Answer]]:
+    """The mean and the median of columns of numbers, with intervals, by the name of the column.
+
+    Args:
+        release: the release; without replicates there are no intervals, and nothing is returned.
+        level: the probability with which an interval holds the true value.
+    """
+    if release.replicates is None:
+        return {}
+    names = [one.name for one in unmerged(release.schema) if isinstance(one, Numeric | Grid)][:MOST_SUMMARIES]
+    asked = {name: (Mean(name), Quantile(name, 0.5)) for name in names}
+    return {
+        name: (release.answer(mean, level), release.answer(median, level)) for name, (mean, median) in asked.items()
+    }
 
 
 def _shares(codes: np.ndarray, size: int) -> np.ndarray:
