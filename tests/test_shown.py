@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -46,11 +47,31 @@ def test_a_release_in_a_notebook(release: Release) -> None:
     assert "differential privacy" in shown
     assert "&lt;sex&gt;" in shown
     assert "<sex>" not in shown
+    assert "NOT PRIVATE" not in shown
+
+
+def test_seeded_noise_is_announced_in_a_notebook() -> None:
+    options = {"method": "mwem", "settings": {"rounds": 1}, "workload": "marginals:1"}
+    assert (
+        "NOT PRIVATE: made with seeded noise"
+        in synthesize(TABLE, epsilon=1.0, insecure_noise_seed=1, **options)._repr_html_()
+    )
 
 
 def test_a_table_shows_no_rows() -> None:
     assert repr(TABLE) == "Table(<sex>, age)"
-    assert TABLE._repr_html_() == "<code>Table(&lt;sex&gt;, age)</code>"
+    shown = TABLE._repr_html_()
+    assert "<td>&lt;sex&gt;</td><td>2 unordered values</td>" in shown
+    assert "<td>age</td><td>3 bins from 0 to 120</td>" in shown
+    assert "120 rows" not in shown
+    assert shown.count("<tr>") == 3
+
+
+def test_a_wide_table_is_cut() -> None:
+    schema = Schema(tuple(Categorical(f"c{n}", ("a", "b")) for n in range(60)))
+    shown = Table(schema, (np.zeros(3, int),) * 60)._repr_html_()
+    assert shown.count("<tr>") == 51
+    assert "and 10 more columns" in shown
 
 
 def test_the_first_rows_of_a_table_on_request() -> None:

@@ -15,7 +15,7 @@ from pointillist import InputError, Release, Table, Workload, load, synthesize
 from pointillist.data.neighbours import Unit
 from pointillist.release import WithSchema
 from pointillist.reports import Evidence, Statements, public_report
-from pointillist.reports.figures import column_figures, corrected_v, strongest_ties, trust_in
+from pointillist.reports.figures import column_figures, corrected_v, crossed, strongest_ties, summaries_of, trust_in
 from pointillist.reports.labels import MOST_BARS, bars_of, span_name
 from pointillist.reports.promise import Loss, guess, loss_of
 from pointillist.reports.spending import spending
@@ -169,6 +169,19 @@ def test_shares_are_those_of_the_rows_and_intervals_hold_them(release: Release) 
         assert [row[4] for row in one.rows()] == one.unsure.tolist()
 
 
+def test_replicates_give_intervals_to_every_answer_and_to_means(release: Release) -> None:
+    found = release.replicate(2)
+    trust = trust_in(found, 0.95)
+    assert all(one.unknown == 0 for one in trust.classes)
+    page = Page(public_report(found))
+    assert "They come from 2 simulated runs on the model" in page.text
+    mean, median = summaries_of(found, 0.95)["age"]
+    assert mean.low <= mean.estimate <= mean.high
+    assert median.low <= median.estimate <= median.high
+    assert re.search(r"Mean [0-9.]+ \([0-9.]+ to [0-9.]+\); median [0-9.]+ \([0-9.]+ to [0-9.]+\)", page.text)
+    assert summaries_of(release, 0.95) == {}
+
+
 def test_fine_columns_have_readable_bars(fine: Release) -> None:
     born, income, place = column_figures(fine, 0.95)
     for one in (born, income, place):
@@ -214,12 +227,29 @@ def test_ties_say_whether_they_were_measured(release: Release) -> None:
     assert {one.measured for one in ties if one.names == (SCRIPT, "age")} == {(0, 1) in measured}
 
 
+def test_crossed_columns_are_shares_of_lines(release: Release, fine: Release) -> None:
+    found = crossed(release, ("age", "smoker"))
+    age, smoker = release.table.codes[1], release.table.codes[2]
+    assert found.rows == ("0 to 17", "18 to 64", "65 to 120", "(missing)")
+    at = found.columns.index("yes")
+    assert found.shares[:, at].tolist() == [pytest.approx(np.mean(smoker[age == n] == 1)) for n in range(4)]
+    small = crossed(fine, ("income", "place"))
+    assert small.shares.shape == (len(small.rows), len(small.columns))
+    assert len(small.rows) <= 8
+    assert len(small.columns) <= 5
+
+
 def test_trust_is_about_intervals_that_are_wider_than_answers(release: Release, wide: Release) -> None:
     trust = trust_in(release, 0.95)
     assert trust.answers == trust.of == release.workload.size
     assert sum(one.answers for one in trust.classes) == trust.answers
     assert trust.classes[-1].unsure >= trust.classes[-1].unknown
+    assert trust.doubtful
+    assert all(one.high - one.low > one.estimate for one in trust.doubtful)
+    assert [one.estimate for one in trust.doubtful] == sorted((one.estimate for one in trust.doubtful), reverse=True)
+    assert " = " in trust.doubtful[0].text
     nothing = trust_in(wide, 0.95)
+    assert nothing.doubtful == ()
     assert nothing.safe is None
     assert all(one.unsure == one.answers == one.unknown for one in nothing.classes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,11 @@ def test_large_and_missing_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "large.toml").write_text("#" * (1 << 20) + "\n")
     with pytest.raises(InputError, match="about must be a file of 1 MiB at most"):
         Statements.load(tmp_path / "large.toml")
+
+
+def test_the_example_of_the_page_has_every_key(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
+    example = text.partition("```toml\n")[2].partition("```")[0]
+    (tmp_path / "about.toml").write_text(example, encoding="utf-8")
+    found = Statements.load(tmp_path / "about.toml")
+    assert all(getattr(found, one.name) for one in fields(Statements))

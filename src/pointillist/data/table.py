@@ -51,6 +51,8 @@ __all__ = [
 SUFFIXES = (*TEXT_FILES, ".parquet", *STATISTICS_FILES)
 MOST_NAME = 1000
 """The longest name of a column of a file, in characters."""
+MOST_LISTED = 50
+"""Columns that a notebook shows of a table."""
 ON_BAD_VALUE = {"error": encode, "missing": encode_or_missing}
 """What is done with values that a schema does not allow, by name."""
 
@@ -85,8 +87,14 @@ class Table:
         return f"Table({', '.join(self.domain.names)})"
 
     def _repr_html_(self) -> str:
-        """The table in a notebook: the names of the columns alone, because the rows may be private."""
-        return f"<code>{html.escape(repr(self))}</code>"
+        """The table in a notebook: what the schema says of its columns, and no row, because rows may be private."""
+        columns = self.schema.columns[:MOST_LISTED]
+        rows = "".join(f"<tr>{_cells(column.name, _described(column))}</tr>" for column in columns)
+        left = len(self.schema.columns) - len(columns)
+        more = f"<p>and {left:,} more columns</p>" if left else ""
+        head = '<tr><th scope="col">column</th><th scope="col">values</th></tr>'
+        caption = "<caption>Table (rows are not shown: they may be private)</caption>"
+        return f"<div><table>{caption}<thead>{head}</thead><tbody>{rows}</tbody></table>{more}</div>"
 
     @property
     def domain(self) -> Domain:
@@ -184,6 +192,16 @@ class Table:
             seed: The seed with which numbers are drawn from their bins.
         """
         write_file(self.to_arrow(seed), path, self.schema)
+
+
+def _cells(*texts: str) -> str:
+    """Cells of a row of an HTML table."""
+    return "".join(f"<td>{html.escape(text)}</td>" for text in texts)
+
+
+def _described(column: Any) -> str:
+    """What a column can hold, without its name."""
+    return str(column.describe()).removeprefix(f"{column.name}: ")
 
 
 def unread_by(schema: Schema) -> set[str]:

@@ -126,7 +126,8 @@ class Release:
 
     def _repr_html_(self) -> str:
         """The release in a notebook: one line, the statement and the first rows."""
-        return release_as_html(repr(self), self.statement, self.to_arrow().slice(0, 5))
+        private = self.description.privacy.private
+        return release_as_html(repr(self), self.statement, self.to_arrow().slice(0, 5), private)
 
     def to_arrow(self) -> pa.Table:
         """The synthetic rows with their labels and types, exactly as the files of the release have them."""

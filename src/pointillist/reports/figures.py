@@ -11,25 +11,47 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pointillist.answers import intervals
-from pointillist.data.columns import Column
+from pointillist.answers import Answer, Mean, Quantile, intervals
+from pointillist.data.columns import Column, Grid, Numeric
 from pointillist.data.table import Table
+from pointillist.evaluation.values import unmerged
 from pointillist.queries.base import Queries
 from pointillist.queries.groups import Groups
+from pointillist.queries.marginal import Marginal
 from pointillist.queries.workload import offsets_of
 from pointillist.release import Release
-from pointillist.reports.labels import Bars, bars_of
+from pointillist.reports.labels import Bars, bars_of, code_name
 
-__all__ = ["ColumnFigure", "SizeClass", "Tie", "Trust", "column_figures", "selection_of", "strongest_ties", "trust_in"]
+__all__ = [
+    "ColumnFigure",
+    "Cross",
+    "Doubtful",
+    "SizeClass",
+    "Tie",
+    "Trust",
+    "column_figures",
+    "corrected_v",
+    "crossed",
+    "selection_of",
+    "strongest_ties",
+    "summaries_of",
+    "trust_in",
+]
 
 MOST_COLUMNS = 100
 """Columns that are shown."""
+MOST_SUMMARIES = 20
+"""Columns of numbers whose mean and median are shown."""
 MOST_TIE_COLUMNS = 120
 """Columns whose pairs are compared."""
 MOST_TIE_CODES = 50
 """Values of a column that its ties tell apart; the others are one."""
+MOST_CROSSED = (8, 5)
+"""Lines and columns of two columns that are crossed, missing values not counted."""
 MOST_ANSWERS = 50_000
 """Answers of the workload that are judged."""
+MOST_DOUBTFUL = 10
+"""Answers not to trust that are listed one by one."""
 SIZES = (0.1, 0.01, 0.001, 0.0)
 """Lower ends of the size classes of answers."""
 
@@ -84,6 +106,22 @@ def column_figures(release: Release, level: float) -> list[ColumnFigure]:
     return figures
 
 
+def summaries_of(release: Release, level: float) -> dict[str, tuple[Answer, Answer]]:
+    """The mean and the median of columns of numbers, with intervals, by the name of the column.
+
+    Args:
+        release: the release; without replicates there are no intervals, and nothing is returned.
+        level: the probability with which an interval holds the true value.
+    """
+    if release.replicates is None:
+        return {}
+    names = [one.name for one in unmerged(release.schema) if isinstance(one, Numeric | Grid)][:MOST_SUMMARIES]
+    asked = {name: (Mean(name), Quantile(name, 0.5)) for name in names}
+    return {
+        name: (release.answer(mean, level), release.answer(median, level)) for name, (mean, median) in asked.items()
+    }
+
+
 def _shares(codes: np.ndarray, size: int) -> np.ndarray:
     return np.bincount(codes, minlength=size) / len(codes)
 
@@ -118,6 +156,42 @@ def strongest_ties(release: Release) -> list[Tie]:
         for i, j in itertools.combinations(columns, 2)
     ]
     return sorted(found, key=lambda tie: -tie.strength)
+
+
+@dataclass(frozen=True)
+class Cross:
+    """Two columns of the synthetic rows, crossed.
+
+    Attributes:
+        names: the columns.
+        rows, columns: what the lines and the columns of the table stand for.
+        shares: of the rows of each line, the shares in each column.
+    """
+
+    names: tuple[str, str]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    shares: np.ndarray
+
+
+def crossed(release: Release, names: tuple[str, str]) -> Cross:
+    """Cross two columns of the synthetic rows.
+
+    Args:
+        release: the release.
+        names: the columns.
+    """
+    table, places = release.table, [release.schema.domain.names.index(name) for name in names]
+    codes, labels = [], []
+    for place, most in zip(places, MOST_CROSSED, strict=True):
+        column = release.schema.columns[place]
+        bars = bars_of(column, _shares(table.codes[place], column.size), most)
+        codes.append(np.array(bars.groups)[table.codes[place]])
+        labels.append(bars.names)
+    width = len(labels[1])
+    counts = np.bincount(codes[0] * width + codes[1], minlength=len(labels[0]) * width).reshape(-1, width)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    return Cross(names, labels[0], labels[1], shares)
 
 
 def _measured_pairs(release: Release) -> set[tuple[int, int]]:
@@ -174,6 +248,21 @@ class SizeClass:
 
 
 @dataclass(frozen=True)
+class Doubtful:
+    """An answer whose interval is wider than the answer.
+
+    Attributes:
+        text: what it is about.
+        estimate, low, high: the answer and the ends of its interval.
+    """
+
+    text: str
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Trust:
     """Which answers of the workload can be trusted.
 
@@ -182,6 +271,7 @@ class Trust:
         of: the number of answers of the workload.
         classes: by size.
         worst: groups of columns with the largest shares of answers that are not to be trusted, with these shares.
+        doubtful: the largest answers that are not to be trusted although they have an interval.
         safe: the smallest answer from which on at least 95 % have an interval that is narrower than the answer; None
             if there is none.
     """
@@ -190,6 +280,7 @@ class Trust:
     of: int
     classes: tuple[SizeClass, ...]
     worst: tuple[tuple[tuple[str, ...], float], ...]
+    doubtful: tuple[Doubtful, ...]
     safe: float | None
 
 
@@ -214,7 +305,39 @@ def trust_in(release: Release, level: float) -> Trust:
         _size_class(*ends, estimates, unsure, unknown, high - low)
         for ends in zip(SIZES, (2.0, *SIZES[:-1]), strict=True)
     )
-    return Trust(len(estimates), release.workload.size, classes, worst, _safe_size(estimates, unsure))
+    return Trust(
+        len(estimates),
+        release.workload.size,
+        classes,
+        worst,
+        _doubtful(release, asked, (estimates, low, high), unsure & ~unknown),
+        _safe_size(estimates, unsure),
+    )
+
+
+def _doubtful(
+    release: Release, asked: Sequence[Queries], found: tuple[np.ndarray, ...], unsure: np.ndarray
+) -> tuple[Doubtful, ...]:
+    """The largest answers among those that are unsure."""
+    estimates, offsets = found[0], offsets_of(asked)
+    largest = np.argsort(np.where(unsure, -estimates, np.inf), kind="stable")[:MOST_DOUBTFUL]
+    places = np.searchsorted(offsets, largest, side="right") - 1
+    return tuple(
+        Doubtful(_cell_text(release, asked[place], int(at - offsets[place])), *(float(one[at]) for one in found))
+        for at, place in zip(largest, places, strict=True)
+        if unsure[at]
+    )
+
+
+def _cell_text(release: Release, queries: Queries, at: int) -> str:
+    """What a query is about."""
+    columns = [release.schema.columns[i] for i in queries.scope]
+    if not isinstance(queries, Marginal):
+        return f"query {at + 1:,} of {', '.join(column.name for column in columns)}"
+    codes = np.unravel_index(at, queries.shape)
+    return ", ".join(
+        f"{column.name} = {code_name(column, int(code))}" for column, code in zip(columns, codes, strict=True)
+    )
 
 
 def selection_of(queries: Sequence[Queries]) -> list[Queries]:

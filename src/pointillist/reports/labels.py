@@ -11,7 +11,7 @@ from pointillist.data.columns import Column, Grid, Numeric, Temporal
 from pointillist.data.columns.merged import Merged
 from pointillist.evaluation.values import MISSING, cell_name
 
-__all__ = ["Bars", "bars_of", "span_name"]
+__all__ = ["Bars", "bars_of", "code_name", "span_name"]
 
 MOST_BARS = 12
 """The most bars of a chart, missing values not counted."""
@@ -75,6 +75,17 @@ def _common(column: Column, shares: np.ndarray, most: int) -> tuple[tuple[int, .
         return tuple(groups.tolist()), names, ""
     rest = f"{count - own:,} other values"
     return tuple(groups.tolist()), (*names, rest), f"{rest} share a bar."
+
+
+def code_name(column: Column, code: int) -> str:
+    """What one code of a column stands for.
+
+    Args:
+        column: the column.
+        code: the code.
+    """
+    missing = column.missing and code == column.size - 1
+    return cell_name(column, code) if missing or not column.ordered else span_name(column, code, code)
 
 
 def span_name(column: Column, first: int, last: int) -> str:

@@ -9,7 +9,7 @@ from pointillist.data.neighbours import Relation
 from pointillist.privacy.ledger import rounded_up
 from pointillist.release import Release
 from pointillist.reports.citing import Evidence, how_to_cite, how_to_verify
-from pointillist.reports.figures import column_figures, strongest_ties, trust_in
+from pointillist.reports.figures import column_figures, crossed, strongest_ties, trust_in
 from pointillist.reports.ledger_shown import ledger_shown
 from pointillist.reports.markup import Html, join, tag
 from pointillist.reports.page import Fact, Section, page
@@ -21,6 +21,8 @@ from pointillist.reports.trust_shown import trust_shown, utility_of, workload_in
 
 __all__ = ["public_report"]
 
+CROSSED, WORTH_CROSSING = 4, 0.1
+"""Ties whose columns are crossed: how many at most, and how strong they must be."""
 NOT_PRIVATE = ("NOT PRIVATE", "This release was made with seeded noise, which anybody can remove. Do not publish it.")
 
 
@@ -45,7 +47,7 @@ def public_report(
         Section("evaluation", "For an evaluation", _evaluation(release, holder, utility_of(release, trust, level))),
         Section("ledger", "How the budget was spent", ledger_shown(release)),
         Section("columns", "The columns", shares_shown(release, column_figures(release, level), level)),
-        Section("ties", "The strongest ties", ties_shown(strongest_ties(release))),
+        Section("ties", "The strongest ties", _ties(release)),
         Section("trust", "Where not to trust it", trust_shown(release, trust)),
         Section("cite", "How to cite", how_to_cite(release, holder, evidence)),
         Section("verify", "How to verify", how_to_verify(release, evidence)),
@@ -109,6 +111,12 @@ def _what(release: Release, holder: Statements) -> Html:
     words = [tag("div", tag("dt", name), tag("dd", stated(text))) for name, text in fields]
     panels = tag("div", _panel("It is", good), _panel("It is not", bad), class_="two")
     return join((panels, tag("dl", *words, class_="blocks")))
+
+
+def _ties(release: Release) -> Html:
+    ties = strongest_ties(release)
+    strong = [one for one in ties[:CROSSED] if one.strength >= WORTH_CROSSING]
+    return ties_shown(ties, [crossed(release, one.names) for one in strong])
 
 
 def _panel(title: str, lines: Sequence[str]) -> Html:

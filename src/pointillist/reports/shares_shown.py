@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from pointillist.answers import Answer
 from pointillist.data.columns import Column
 from pointillist.data.columns.merged import Merged
 from pointillist.data.schema import About
+from pointillist.evaluation.values import show_number
 from pointillist.release import Release
 from pointillist.reports.charts import Bar, bar_chart, legend, percent
-from pointillist.reports.figures import MOST_COLUMNS, ColumnFigure
+from pointillist.reports.figures import MOST_COLUMNS, ColumnFigure, summaries_of
 from pointillist.reports.markup import Html, data_table, disclosure, join, tag
 from pointillist.reports.trust_shown import source_of
 
@@ -36,7 +38,8 @@ def shares_shown(release: Release, figures: Sequence[ColumnFigure], level: float
         f"table with a probability of {100 * level:g} % each. {source_of(release)}"
     )
     notes = [tag("p", one, class_="note") for one in _left_out(release)]
-    cards = [_card(release, n, one, level) for n, one in enumerate(figures)]
+    summaries = summaries_of(release, level)
+    cards = [_card(release, n, one, level, summaries.get(one.column.name)) for n, one in enumerate(figures)]
     return join((tag("p", intro), *notes, legend(MEANINGS), tag("div", *cards, class_="columns")))
 
 
@@ -54,13 +57,21 @@ def _left_out(release: Release) -> list[str]:
     return found
 
 
-def _card(release: Release, n: int, figure: ColumnFigure, level: float) -> Html:
+def _card(release: Release, n: int, figure: ColumnFigure, level: float, summary: tuple[Answer, Answer] | None) -> Html:
     name, about = figure.column.name, release.schema.about.get(figure.column.name, About())
     unit = f", in {about.unit}" if about.unit else ""
     kind = tag("p", _kind(figure.column) + unit, class_="kind")
     more = disclosure(f"Figures of {name}", _table(figure, level))
-    parts = (kind, _note(about.description), _chart(n, figure), _note(figure.bars.note), more)
+    middle = _note("" if summary is None else _summary(*summary))
+    parts = (kind, _note(about.description), middle, _chart(n, figure), _note(figure.bars.note), more)
     return tag("article", tag("h3", name), *parts, class_="card")
+
+
+def _summary(mean: Answer, median: Answer) -> str:
+    return "; ".join(
+        f"{name} {show_number(one.estimate)} ({show_number(one.low)} to {show_number(one.high)})"
+        for name, one in (("Mean", mean), ("median", median))
+    )
 
 
 def _note(text: str) -> Html | str:

@@ -76,7 +76,16 @@ def trust_shown(release: Release, trust: Trust) -> Html:
     head = ("Columns", "Share of the answers")
     where = [data_table("Where most answers are not to be trusted", head, worst)] if worst else []
     chart = tag("div", _chart(found), class_="card wide")
-    return join((tag("p", intro), _rule(trust, release.description.total), chart, _table(found), *where))
+    rule = _rule(trust, release.description.total)
+    return join((tag("p", intro), rule, chart, _table(found), *_doubtful(trust), *where))
+
+
+def _doubtful(trust: Trust) -> list[Html]:
+    """The largest answers not to trust, which are the most likely to be used."""
+    if not trust.doubtful:
+        return []
+    rows = [(one.text, percent(one.estimate), percent(one.low), percent(one.high)) for one in trust.doubtful]
+    return [data_table("The largest answers that are not to be trusted", ("Rows with", "Share", "From", "To"), rows)]
 
 
 def _rule(trust: Trust, total: int) -> Html:
