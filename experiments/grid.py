@@ -138,9 +138,10 @@ class Sweep:
     output: str = ""
 
     def tuned(self, whole: bool = False) -> Iterator[Run]:
-        """The runs of the subset, or of the whole grid."""
-        chosen = points(**self.grid) if whole and self.grid else self.subset
-        return (run for point in chosen for run in self._runs(self.grouping, {**self.fixed, **point}))
+        """The runs of the subset, or of the whole grid at all of the paper's epsilons."""
+        if whole and self.grid:
+            return replace(self, subset=points(**self.grid), epsilons=EPSILONS).tuned()
+        return (run for point in self.subset for run in self._runs(self.grouping, {**self.fixed, **point}))
 
     def untuned(self) -> Iterator[Run]:
         """The runs with the method's defaults, its default grouping included."""

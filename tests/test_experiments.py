@@ -94,6 +94,7 @@ def register(folder: Path, setattr_: object, setitem: object) -> None:
     for place in (figures, report):
         setattr_(place, "FIGURES", ("tiny",))
     setattr_(report, "TABLES", ())
+    setattr_(report, "OPINIONS", ())
     for place in (results, figures, report):
         setattr_(place, "FOLDER", folder / "experiments")
 
@@ -589,8 +590,8 @@ def test_every_finished_setting_of_the_grid_counts_and_edges_are_marked(tiny: Re
 def test_the_page_says_how_much_of_the_grids_was_run(tiny: Results) -> None:
     spread(tiny, {('{"rounds":1}', 1.0): (0.20, 0.22), ('{"rounds":3}', 1.0): (0.20,)})
     told = report.coverage({"tiny": (TINY, tiny.read())})
-    assert "| `mwem` | 12 | 3 | 25% |" in told
-    assert "| all | 12 | 3 | 25% |" in told
+    assert "| `mwem` | 36 | 3 | 8% |" in told, "three settings at the paper's six epsilons"
+    assert "| all | 36 | 3 | 8% |" in told
 
 
 def test_what_is_missing_is_listed_by_method_and_for_the_whole_grids(
@@ -603,10 +604,10 @@ def test_what_is_missing_is_listed_by_method_and_for_the_whole_grids(
         "   10  of 12 runs of mwem",
         "    1  of 1 runs of pep",
         "   11  of 13 runs are missing",
-        "   15  are missing of the paper's whole grids (--whole)",
+        "   39  are missing of the paper's whole grids (--whole)",
     ]
     assert main(["run", "tiny", "--list", "--whole"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "   15  of 17 runs are missing"
+    assert capsys.readouterr().out.splitlines()[-1] == "   39  of 41 runs are missing"
 
 
 def test_an_opinion_is_written_only_with_the_verdicts_it_rests_on(tiny: Results) -> None:

@@ -17,7 +17,7 @@ from measuring.markdown import section
 
 TABLE, PUBLIC = "adult-reduced", "adult-public"
 BETAS = (0.0, 0.5, 0.9, 0.99)
-SURPRISES = (0.0, 2.0)
+SURPRISES = (0.0, 2.0, 4.0)
 SOME = (0.1, 0.25, 1.0)
 ROUNDS = 30
 FIVE = (0, 1, 2, 3, 4)
