@@ -27,6 +27,8 @@ NAMES = (
     "overhead",
     "rules",
     "queries",
+    "learning",
+    "gradients",
     "matching",
     "suite",
     "forecast",

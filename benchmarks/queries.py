@@ -147,7 +147,7 @@ def report(found: Found, kind: str) -> str:
             lines.append((table[1], STATES[table[0]], epsilon, *map(_shown, errors)))
     note = "Mean error, with the max error in brackets, in percent of the rows. An empty cell was not run."
     heads = ("task", "state", "epsilon", *(HEADS.get(column, column) for column in columns))
-    return section(f"Errors on {kind}", heads, lines, note, level=2)
+    return section(f"Errors on {kind}", heads, lines, note, level=3)
 
 
 def _shown(errors: np.ndarray | None) -> str:
