@@ -89,7 +89,7 @@ ORDERS = (1, 2, 3)
 """The orders of marginals that a plan compares."""
 
 MOST_COMPARED = 5_000
-"""Workloads of more marginals are not compared with the one that is asked for."""
+"""Workloads of more marginals are not compared with others, nor methods on them: it would take long."""
 
 RANDOM_DRAW_CELLS = 50_000
 """Under add-remove, where n is private: the largest marginal, in cells, that a random draw may take."""
@@ -366,6 +366,8 @@ class Job:
 
     def _with_method(self, name: str, situation: Situation) -> Situation | None:
         """The same with another method and its default settings; None if it does not suit."""
+        if len(self.task.workload.queries) > MOST_COMPARED:
+            return None
         try:
             algorithm = get_method(name).algorithm(replace(self.task, public=None))
             return replace(situation, method=name, outline=algorithm.strategy.outline)

@@ -28,6 +28,7 @@ LONG = 2 * 3600.0
 """More seconds than this are asked about before a run starts."""
 USEFUL = 0.1
 """Marginals whose forecast total variation distance is above this are not recommended."""
+AS_ASKED = "the workload as it is"
 PRECISION = 1.01
 """The smallest epsilon for a target is found within this factor."""
 
@@ -335,19 +336,29 @@ def advise(situation: Situation, others: Sequence[Situation], orders: Sequence[t
         others: the same with other methods.
         orders: the same with other workloads, by their text.
     """
-    forecasts = {one.method: errors_of(one)["tvd"].value for one in (situation, *others) if errors_of(one)}
-    method = min(forecasts, key=lambda name: forecasts[name])
-    beside = ", ".join(f"{name} {_number(value)}" for name, value in sorted(forecasts.items(), key=lambda p: p[1]))
-    why = [f"method: the smallest forecast tvd ({beside})" if len(forecasts) > 1 else "method: no other was measured"]
-    by_order = [(text, errors_of(one)["tvd"].value) for text, one in orders if errors_of(one)]
-    good = [text for text, value in by_order if value <= USEFUL]
-    told = ", ".join(f"{text} {_number(value)}" for text, value in by_order)
-    if not by_order:
-        return Advice(method, "the workload as it is", (*why, "workload: no other was compared"))
-    rule = f"the widest marginals with a forecast tvd of at most {USEFUL:g}"
+    method, why = _best_method([situation, *others])
+    workload, because = _widest([*orders, (AS_ASKED, situation)])
+    return Advice(method, workload, (why, because))
+
+
+def _best_method(situations: Sequence[Situation]) -> tuple[str, str]:
+    """The method with the smallest forecast, and why."""
+    found = sorted((errors_of(one)["tvd"].value, one.method) for one in situations if errors_of(one))
+    beside = ", ".join(f"{name} {_number(value)}" for value, name in found)
+    return found[0][1], f"method: the smallest forecast tvd ({beside})"
+
+
+def _widest(situations: Sequence[tuple[str, Situation]]) -> tuple[str, str]:
+    """The workload with the widest marginals that are useful, and why; the last one is that which is asked for."""
+    known = [(text, one.features.order, errors_of(one)["tvd"].value) for text, one in situations if one.features]
+    orders = {order for _, order, _ in known[:-1]}
+    known = [one for one in known if one[0] != AS_ASKED or one[1] not in orders or len(known) == 1]
+    told = ", ".join(f"{text} {_number(value)}" for text, _, value in known)
+    good = [(order, text) for text, order, value in known if value <= USEFUL]
     if not good:
-        rule = f"no marginals have a forecast tvd of at most {USEFUL:g}; take a larger epsilon if you can"
-    return Advice(method, good[-1] if good else by_order[0][0], (*why, f"workload: {rule} ({told})"))
+        least = min(known, key=lambda one: one[2])[0]
+        return least, f"workload: none has a forecast tvd of at most {USEFUL:g}; take a larger epsilon ({told})"
+    return max(good)[1], f"workload: the widest marginals with a forecast tvd of at most {USEFUL:g} ({told})"
 
 
 def _by_order(workload: Workload) -> dict[int, int]:
