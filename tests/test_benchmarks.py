@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 from benchmarks import __main__ as benchmarks
-from benchmarks import edges, many_values, scale
+from benchmarks import edges, many_values, scale, scale_wide
 from measuring import data
 from measuring.data import pack, public_of, table_of, workload_of
 from measuring.machine import commit, machine, seconds, versions
 from measuring.markdown import fill, markers, section, table, write
 from measuring.runs import run_method, run_once
+
+from pointillist.data.kernel import joints_of
 
 
 def test_a_table_has_its_heads_and_cells() -> None:
@@ -135,3 +138,19 @@ def test_ways_to_count_agree_and_the_plan_adds_up(monkeypatch: pytest.MonkeyPatc
     assert "| 1,000 |" in text
     assert cost > 0
     assert "| vectors that are shuffled | 2,853 on 3 levels |" in scale.planned(cost)  # 2,500, then 313, then 40
+
+
+def test_wide_tables_are_made_up_and_joints_are_planned_as_before() -> None:
+    made = scale_wide.table(30, rows=100)
+    assert (len(made), len(made.domain)) == (100, 30)
+    pairs = list(combinations(range(30), 2))
+    new = joints_of(made.domain, pairs, scale_wide.BATCH)
+    old = scale_wide.by_matrix(made.domain, pairs, scale_wide.BATCH)
+    assert {joint.members for joint in new} == {joint.members for joint in old}
+    assert sorted(place for joint in new for place in joint.members) == list(range(len(pairs)))
+
+
+def test_a_name_also_means_the_benchmarks_that_continue_it() -> None:
+    assert benchmarks.wanted(["scale"]) == ["scale", "scale_wide"]
+    assert benchmarks.wanted(["scale_wide"]) == ["scale_wide"]
+    assert len(benchmarks.wanted([])) > 10
