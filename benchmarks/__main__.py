@@ -34,6 +34,7 @@ NAMES = (
     "forecast",
     "scale",
     "coverage",
+    "scale_wide",
 )
 PACKAGES = ("numpy", "scipy", "opendp", "jax", "torch")
 RESULTS = Path(__file__).parent / "results"
@@ -47,6 +48,11 @@ def footer() -> str:
     return f"Python {python}, {packages}; {os.cpu_count()} cores ({platform.machine()}).\n"
 
 
+def wanted(names: Sequence[str]) -> list[str]:
+    """The benchmarks with these names, and those that continue them: scale is also scale_wide."""
+    return [one for one in NAMES if not names or any(one == name or one.startswith(f"{name}_") for name in names)]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmarks; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
@@ -56,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = [name for name in chosen.names if name not in NAMES]
     if unknown:
         parser.error(f"unknown benchmark {unknown[0]!r}; choose from {', '.join(NAMES)}")
-    for name in chosen.names or NAMES:
+    for name in wanted(chosen.names):
         try:
             module = import_module(f"benchmarks.{name}")
             text = module.run()

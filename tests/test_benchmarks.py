@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 from benchmarks import __main__ as benchmarks
-from benchmarks import coverage, edges, forecast, many_values, scale
+from benchmarks import coverage, edges, forecast, many_values, scale, scale_wide
 from measuring import data
 from measuring.data import pack, public_of, table_of, workload_of
 from measuring.machine import commit, machine, seconds, versions
@@ -17,6 +18,7 @@ from measuring.runs import run_method, run_once
 
 from pointillist import Table
 from pointillist.data.domain import Domain
+from pointillist.data.kernel import joints_of
 from pointillist.planning import Features
 
 
@@ -195,3 +197,19 @@ def test_slopes_are_those_of_least_squares() -> None:
     assert found[:2] == pytest.approx([2.0, 3.0])
     assert variances[:2] == pytest.approx([0.0, 0.0], abs=1e-12)
     assert coverage.class_of(np.array([0.0, 1e-4, 5e-3, 0.5])).tolist() == [0, 1, 2, 3]
+
+
+def test_wide_tables_are_made_up_and_joints_are_planned_as_before() -> None:
+    made = scale_wide.table(30, rows=100)
+    assert (len(made), len(made.domain)) == (100, 30)
+    pairs = list(combinations(range(30), 2))
+    new = joints_of(made.domain, pairs, scale_wide.BATCH)
+    old = scale_wide.by_matrix(made.domain, pairs, scale_wide.BATCH)
+    assert {joint.members for joint in new} == {joint.members for joint in old}
+    assert sorted(place for joint in new for place in joint.members) == list(range(len(pairs)))
+
+
+def test_a_name_also_means_the_benchmarks_that_continue_it() -> None:
+    assert benchmarks.wanted(["scale"]) == ["scale", "scale_wide"]
+    assert benchmarks.wanted(["scale_wide"]) == ["scale_wide"]
+    assert len(benchmarks.wanted([])) > 10

@@ -14,10 +14,11 @@ from pointillist import Grouping, InputError, Product, Release, Table, Workload,
 from pointillist.algorithms import Task, get_method
 from pointillist.data.public import PublicTable
 from pointillist.data.schema import Categorical, Schema
+from pointillist.families.programs import cache_folder
 from pointillist.framework import run
 from pointillist.privacy.ledger import Entry
 from pointillist.queries.base import Queries
-from pointillist.starts.pretraining import Pretraining, cache_folder
+from pointillist.starts.pretraining import Pretraining
 from pointillist.updates.losses import BestOf, TiePenalty
 
 SCHEMA = Schema((Categorical("a", (0, 1)), Categorical("b", (0, 1, 2)), Categorical("c", (0, 1, 2))))

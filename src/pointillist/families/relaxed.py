@@ -17,6 +17,7 @@ import numpy as np
 
 from pointillist.data.domain import Attributes, Domain
 from pointillist.families.conditioning import Allowed, Joint, require_possible
+from pointillist.families.programs import keep_programs
 from pointillist.families.sampling import stratified
 from pointillist.memory import compiled
 from pointillist.queries.base import Queries
@@ -305,6 +306,7 @@ def compiler_options(tuned: bool = True) -> dict[str, Any] | None:
     """Options for this machine's backend; ``tuned`` spends some seconds of compilation on faster kernels."""
     import jax
 
+    keep_programs()
     return (COMPILER_OPTIONS if tuned else UNTUNED_OPTIONS).get(jax.default_backend())
 
 

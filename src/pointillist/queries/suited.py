@@ -37,7 +37,7 @@ SMALL = 20
 MOST_MARGINALS, MOST_CELLS = 20_000, 1 << 22
 """What a run can carry on a small machine: marginals, and their cells."""
 
-TRIPLE_CELLS = 1 << 20
+TRIPLE_CELLS = 1 << 19
 """Triples are added to pairs up to this number of cells in all: they take most of the time of a fit."""
 
 LEAST_TRIPLES = 0.1

@@ -1,7 +1,7 @@
 """A start that is fitted to the answers of a public table: free of budget, and kept in a cache.
 
-The cache is a folder of files named by a hash of all that a fit depends on. It lies in ``POINTILLIST_CACHE`` if that
-is set (empty: no cache), else in ``pointillist`` under ``XDG_CACHE_HOME`` or ``~/.cache``.
+The cache is a folder of files named by a hash of all that a fit depends on
+(:func:`pointillist.families.programs.cache_folder`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from pointillist.data.public import PublicTable
 from pointillist.errors import InputError
+from pointillist.families.programs import cache_folder
 from pointillist.families.relaxed import Params, Relaxed
 from pointillist.framework import Info
 from pointillist.queries.base import Queries
@@ -23,7 +24,7 @@ from pointillist.queries.counting import public_counts
 from pointillist.queries.measurement import Measurement
 from pointillist.updates.descent import Recipe, cells_data, combined, descend
 
-__all__ = ["Pretraining", "cache_folder"]
+__all__ = ["Pretraining"]
 
 FORMAT = 2
 """Part of the hash: raised whenever the same inputs would give another result."""
@@ -74,18 +75,6 @@ class Pretraining:
             raise InputError("pretraining: loss", error.value, error.rule, "use a smaller pretrain_rate") from None
         early = info["steps"] < self.recipe.optimizer.steps
         return params, {"marginals": float(len(self.queries)), **info, "early_stop": float(early)}
-
-
-def cache_folder() -> Path | None:
-    """Where fits are kept; None for nowhere."""
-    chosen = os.environ.get("POINTILLIST_CACHE")
-    if chosen is not None:
-        return Path(chosen) if chosen else None
-    base = os.environ.get("XDG_CACHE_HOME")
-    try:
-        return (Path(base) if base else Path.home() / ".cache") / "pointillist"
-    except RuntimeError:  # no home
-        return None
 
 
 def _read(path: Path) -> dict[str, np.ndarray] | None:

@@ -54,6 +54,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -102,6 +103,11 @@ KAPPA = 0.3
 """How much the public cells count: see above."""
 MOST_WEIGHT = 100.0
 """No public cell counts for more than this number of measured ones: the descent would not converge."""
+
+MANY_CELLS, MORE_CELLS = 100_000, 1.25
+"""From this number of cells on, and up to this number of times those that are fitted, a program has all cells that may
+be fitted. What is measured follows from noise; all that may be measured does not, so that the next process finds the
+program in the cache."""
 
 Descents = Iterator[tuple[Params, Info, bool]]
 """After each descent: the rows, its diagnostics, and whether the residual looks like noise or the loss has stalled."""
@@ -193,7 +199,7 @@ class ShrunkenFit:
 
     def _missed(self, params: Params, target: Target) -> Info:
         """The largest residual, in units of the noise, and what it would be by chance at most."""
-        residuals = standardised(self.together.answers(params, target.queries), target.targets, target.precision)
+        residuals = standardised(target.answers(self.together, params), target.targets, target.precision)
         cells = int(np.count_nonzero(target.precision))
         return {"worst": float(np.abs(residuals).max()), "worst_by_chance": most_by_chance(cells)}
 
@@ -211,8 +217,14 @@ class ShrunkenFit:
         targets, precision = combined(queries, found, log.estimated_total)
         # As if all of the workload had been measured alike, with the same budget.
         spent = sum(precision[offsets_of(queries)[:-1]])
-        target = Target(queries, targets, precision, float(np.sqrt(len(self.wanted) / spent)), borrowed)
+        sigma = float(np.sqrt(len(self.wanted) / spent))
+        target = Target(queries, targets, precision, sigma, borrowed, laid=self._laid(queries))
         return target if self.public is None else replace(target, public=PublicCells.of(self.public, target))
+
+    def _laid(self, queries: tuple[Queries, ...]) -> tuple[Queries, ...]:
+        """What a program answers: of many cells all that may be measured, if these are few more than are fitted."""
+        cells, most = (sum(one.size for one in some) for some in (queries, self.measurable))
+        return self.measurable if MANY_CELLS <= most <= MORE_CELLS * cells else queries
 
     def descents(self, rng: np.random.Generator, target: Target, choice: Choice) -> Descents:
         """The family's random rows, moved to the one-way marginals, descend to the targets, again and again."""
@@ -222,13 +234,13 @@ class ShrunkenFit:
         family = self.rows_of(choice)
         queries, cells = target.queries, int(np.count_nonzero(target.precision))
         targets, precision = target.with_public(choice.weight)
-        coarser = Coarser(queries, self.lines)
+        coarser = Coarser(target.laid, self.lines)
         ways = one_way(family.domain, queries, targets, precision)
         base = np.log(np.maximum(np.concatenate(ways), LEAST_SHARE))
         params = family.init(rng)
         params = params | {"logits": params["logits"] + jnp.asarray(base, jnp.float32)[None, :]}
         penalty = 2 * choice.strength * LAMBDA * target.sigma**-POWER / cells
-        every, fitted = coarser.all_queries, coarser.extended(targets, precision)
+        every, fitted = coarser.all_queries, coarser.extended(target.spread(targets), target.spread(precision))
         data = cells_data(family.layout(every), *fitted, cells) | {"penalty": np.float32(penalty)}
         least = np.inf
         for count in range(MOST_TOGETHER if choice.together else MOST_DESCENTS):
@@ -238,14 +250,14 @@ class ShrunkenFit:
             least = min(least, info["loss"])
             residual = info["loss"] - penalty * info["spread"]
             if choice.weight or coarser.views:  # then the loss is also that of the public cells, or of blocks of cells
-                answers = family.answers(params, queries)
+                answers = target.answers(family, params)
                 residual = float(np.sum(target.precision * (answers - target.targets) ** 2)) / cells
             info = dict(info) | {"residual": residual}
             noise_alone = residual <= 1 + 2 * np.sqrt(2 / cells)
             if not choice.together:
                 yield params, info, stalled or noise_alone
                 continue
-            missing = standardised(family.answers(params, queries), target.targets, target.precision)
+            missing = standardised(target.answers(family, params), target.targets, target.precision)
             missed = missing.max() > most_by_chance(cells)
             yield params, info, not missed and (stalled or noise_alone)
             if missed and count + 1 < MOST_TOGETHER:
@@ -344,6 +356,7 @@ class Target:
         sigma: the noise as if all of the workload had been measured.
         borrowed: queries that are fitted to public answers even if they were not measured.
         public: the public answers, if there are any.
+        laid: what a program answers: the queries, and maybe others, which count for nothing.
     """
 
     queries: tuple[Queries, ...]
@@ -352,6 +365,24 @@ class Target:
     sigma: float
     borrowed: frozenset[Queries] = frozenset()
     public: PublicCells | None = None
+    laid: tuple[Queries, ...] = ()
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """Where the cells of the queries are among those of a program."""
+        starts = dict(zip(self.laid, offsets_of(self.laid).tolist(), strict=False))
+        return np.concatenate([np.arange(starts[one], starts[one] + one.size) for one in self.queries])
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """A flat vector of the queries as one of the program; 0 elsewhere."""
+        found = np.zeros(int(offsets_of(self.laid)[-1]))
+        found[self._places] = values
+        return found
+
+    def answers(self, family: Relaxed, params: Params) -> np.ndarray:
+        """The answers to the queries."""
+        found: np.ndarray = family.answers(params, self.laid)[self._places]
+        return found
 
     def with_public(self, weight: float) -> tuple[np.ndarray, np.ndarray]:
         """Targets and precisions with the public cells as measurements of precision ``weight`` / v_c."""
@@ -433,7 +464,7 @@ class Split:
         return replace(trial.choice, descents=min(count, MOST_USEFUL))
 
     def _answers(self, params: Params, choice: Choice) -> np.ndarray:
-        return self._update.rows_of(choice).answers(params, self._target.queries)
+        return self._target.answers(self._update.rows_of(choice), params)
 
     def distance(self, answers: np.ndarray) -> float:
         """The squared distance to the second part, in units of the noise variance."""
