@@ -8,12 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks import __main__ as benchmarks
-from benchmarks import edges, many_values, scale
+from benchmarks import coverage, edges, many_values, scale
 from measuring import data
 from measuring.data import pack, public_of, table_of, workload_of
 from measuring.machine import commit, machine, seconds, versions
 from measuring.markdown import fill, markers, section, table, write
 from measuring.runs import run_method, run_once
+
+from pointillist import Table
+from pointillist.data.domain import Domain
 
 
 def test_a_table_has_its_heads_and_cells() -> None:
@@ -135,3 +138,32 @@ def test_ways_to_count_agree_and_the_plan_adds_up(monkeypatch: pytest.MonkeyPatc
     assert "| 1,000 |" in text
     assert cost > 0
     assert "| vectors that are shuffled | 2,853 on 3 levels |" in scale.planned(cost)  # 2,500, then 313, then 40
+
+
+def test_coverage_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    lines = [
+        coverage.Line("demo", 0.1, 0, "measured cells", "0", 10, 9, 0.1, 0.2, 1.0),
+        coverage.Line("demo", 0.1, 1, "measured cells", "0", 10, 10, 0.3, float("nan"), 1.0),
+        coverage.Line("demo", 1.0, 0, "means", "any", 5, 4, 0.3, float("nan"), 1.0),
+    ]
+    coverage.append(tmp_path / "c.csv", lines[:1])
+    coverage.append(tmp_path / "c.csv", lines[1:])
+    found = coverage.read(tmp_path / "c.csv")
+    assert [one[:7] for one in found] == [one[:7] for one in lines]
+    assert coverage.summary(found, [0.1, 1.0], "epsilon") == [
+        ["measured cells", "0", "20", "0.950", "", "0.950"],
+        ["means", "any", "5", "", "0.800", "0.800"],
+    ]
+    assert coverage.read(tmp_path / "none.csv") == []
+    coverage.plot(found, tmp_path / "c.svg")
+    assert "</svg>" in (tmp_path / "c.svg").read_text()
+
+
+def test_slopes_are_those_of_least_squares() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 5, 500), rng.integers(0, 3, 500)
+    made = Table(coverage.numbered(Domain(("z", "x", "y"), (20, 5, 3))), (2 * x + 3 * y, x, y))
+    found, variances = coverage.slopes(made)
+    assert found[:2] == pytest.approx([2.0, 3.0])
+    assert variances[:2] == pytest.approx([0.0, 0.0], abs=1e-12)
+    assert coverage.class_of(np.array([0.0, 1e-4, 5e-3, 0.5])).tolist() == [0, 1, 2, 3]

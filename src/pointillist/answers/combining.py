@@ -6,10 +6,11 @@ itself reports, those of sampling rows from a population. Then
     estimate  q = mean_r q_r,      within  v = mean_r v_r,      between  b = sum_r (q_r - q)^2 / (m - 1),
     variance  T = v + (1 + 1/m) b,   or  (1 + 1/m) b  for the private table instead of its population.
 
-The tables are like draws of the private table given what was released. So b is the variance that privacy has added, and
-q has an error of b / m more. This is the formula for imputed data, and not the one for fully synthetic data,
-(1 + 1/m) b - v: rows are matched to their answers, so that they add hardly any sampling error to b, and what is left of
-it makes T larger. The interval has Student's distribution with (m - 1) (1 + v / ((1 + 1/m) b))^2 degrees of freedom.
+The tables are like draws of the private table given what was released. So b is the squared error that privacy has
+added, bias included (:mod:`pointillist.release.imputing`), and q has an error of b / m more. This is the formula for
+imputed data, and not the one for fully synthetic data, (1 + 1/m) b - v: rows are matched to their answers, so that they
+add hardly any sampling error to b, and what is left of it makes T larger. The interval has Student's distribution with
+(m - 1) (1 + v / ((1 + 1/m) b))^2 degrees of freedom.
 """
 
 from __future__ import annotations

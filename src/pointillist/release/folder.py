@@ -258,7 +258,7 @@ class Release:
             found = self.replicate(m).replicates
         assert found is not None
         model = Replicate(self.family, self.params, float(self.log.estimated_total), self.schema)
-        every = [Imputed(model, found.pilot, one) for one in found.models[:m]]
+        every = [Imputed(model, found.pilot, one, 1 - 2 * (i % 2)) for i, one in enumerate(found.models[:m])]
         seed, wanted = self.description.seed, self.workload.queries
         return [
             draw_rows(one.family, one.params, one.schema, count, seed, stream=2 + i, wanted=wanted)

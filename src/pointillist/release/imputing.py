@@ -1,9 +1,10 @@
 """Tables of multiple imputation: rows of the model, moved by the error that a simulated run shows.
 
 If f are the answers of the model, p those of the pilot and r those of a replicate, r - p is an error like that of the
-model, so that f - (r - p) is a plausible value of the true answers. Rows are drawn from the model and matched
-(:mod:`pointillist.release.matching`) to these answers instead of its own. The tables differ as much as the model is
-uncertain, and their mean is corrected for the bias of the fit.
+model, in bias as well as in spread. Rows are drawn from the model and matched (:mod:`pointillist.release.matching`) to
+f + (r - p) or f - (r - p), in turn, instead of its own answers. So the mean of the tables is near the model, and their
+variance is the mean of (r - p)^2, which counts bias: in which direction the model is off is known too badly to move all
+tables that way.
 """
 
 from __future__ import annotations
@@ -31,11 +32,13 @@ class Imputed:
         model: the model of the release.
         pilot: the model that the replicate repeats.
         replicate: the replicate.
+        sign: 1 or -1, the direction.
     """
 
     model: Replicate
     pilot: Replicate
     replicate: Replicate
+    sign: int
 
     @property
     def family(self) -> Any:
@@ -51,13 +54,14 @@ class Imputed:
     def schema(self) -> Schema:
         """The columns, with the shares inside of merged groups moved alike."""
         pairs = zip(self.model.schema.columns, self.replicate.schema.columns, strict=True)
-        return replace(self.model.schema, columns=tuple(_moved(own, other) for own, other in pairs))
+        return replace(self.model.schema, columns=tuple(_moved(own, other, self.sign) for own, other in pairs))
 
 
-def _moved(own: Column, other: Column) -> Column:
+def _moved(own: Column, other: Column, sign: int) -> Column:
     if not isinstance(own, Merged) or not isinstance(other, Merged):
         return own
-    shares = np.maximum(2 * np.array(own.shares) - np.array(other.shares), 0.0)
+    before = np.array(own.shares)
+    shares = np.maximum(before + sign * (np.array(other.shares) - before), 0.0)
     sums = np.bincount(own.lookup, shares)[own.lookup]
     kept = np.where(sums > 0, shares / np.where(sums > 0, sums, 1.0), own.shares)
     return replace(own, shares=tuple(kept.tolist()))
@@ -82,5 +86,5 @@ class Moved:
         every = (self.imputed.model, self.imputed.pilot, self.imputed.replicate)
         parts = [one.family.expected(one.params, wanted) for one in every]  # type: ignore[attr-defined]
         for own, pilot, other in zip(*parts, strict=True):
-            moved = np.maximum(own + pilot - other, 0.0)
+            moved = np.maximum(own + self.imputed.sign * (other - pilot), 0.0)
             yield moved / moved.sum()
