@@ -140,6 +140,7 @@ def test_a_unit_and_a_paid_schema_are_part_of_the_promise(release: Release) -> N
     assert loss_of(about) == Loss(1.4, 7e-6)
     assert "Epsilon 1.4" in page.text
     assert "all rows of one person<b>" in page.text
+    assert "its charges are in the schema of release.json" in page.text
     assert "which cost (0.5, 1 \u00d7 10\u207b\u2077)" in page.text
 
 
@@ -260,7 +261,8 @@ def test_a_wide_release_gives_a_small_page(wide: Release) -> None:
     assert len(page.all("article")) == 42
     assert len(text) < 600_000
     assert "No answer of the workload is large enough" in page.text
-    assert "no interval" in page.text
+    assert "unknown unknown no interval is known" in page.text
+    assert "Nothing was charged." in page.text
 
 
 def test_a_column_alone_has_no_ties() -> None:

@@ -19,6 +19,10 @@ LISTED = (
     "Everything that it learned from the real table is listed here. Scales are standard deviations of the noise, in "
     "rows; for choices they are the scale of the scores."
 )
+SCHEMA = (
+    "The list of columns and values was made from the real table, too. What that cost is part of the promise above; "
+    "its charges are in the schema of release.json."
+)
 
 
 def ledger_shown(release: Release) -> Html:
@@ -32,7 +36,10 @@ def ledger_shown(release: Release) -> Html:
     left = privacy.rho - privacy.rho_spent
     rest = f", so that {left:.3g} was not used" if left > UNUSED * privacy.rho else ""
     intro = f"The run could spend rho = {privacy.rho:.6g} and has spent {privacy.rho_spent:.6g}{rest}. {LISTED}"
-    return join((tag("p", intro), _chart(groups, total), _table(groups, total), _every_charge(release)))
+    if not groups:
+        return tag("p", f"{intro} Nothing was charged.")
+    more = [] if privacy.with_schema is None else [tag("p", SCHEMA)]
+    return join((tag("p", intro), *more, _chart(groups, total), _table(groups, total), _every_charge(release)))
 
 
 def _chart(groups: list[Spent], total: float) -> Html:

@@ -90,7 +90,7 @@ def plainly(about: Description) -> Html:
         (
             tag(
                 "p",
-                f"Random noise was added so that the release says almost the same with and without the data of {unit}. "
+                f"Random noise was added to limit how much this release can depend on the data of {unit}. "
                 "Whatever somebody already knows, and whatever they compute from this release, now or later, that data "
                 f"can change the probability of any conclusion by a factor of at most {factor} (this is e to the power "
                 f"of epsilon, {rounded_up(loss.epsilon)}), apart from a remainder of at most {shown(loss.delta)} "
@@ -235,7 +235,7 @@ def _accounting(about: Description) -> str:
 BIAS = (
     "Noise is the same for large and for small groups, so small groups have larger relative errors. Counts cannot be "
     "below 0 and shares add up to 1, which makes very small counts too large on average and takes it from larger ones. "
-    "Ties that were not measured are drawn towards independence. Biases of the real data are kept."
+    "Ties that were not measured tend to be too weak. Biases of the real data are kept."
 )
 THREATS = (
     "Central model: the holder is trusted with the real table and with running the program. Anybody else may be an "

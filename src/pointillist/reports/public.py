@@ -102,7 +102,7 @@ def _what(release: Release, holder: Statements) -> Html:
         *([promise] if about.privacy.private else []),
     ]
     bad = [
-        "No row is a person. A row that looks like somebody does so by chance.",
+        "No row is the record of a person, even if it looks like one.",
         "No source for single people, rare combinations or small groups.",
         "No exact counts: every figure has an error, and the rows are no random sample of the population.",
         "No replacement for the real table where a decision depends on details that were not measured.",

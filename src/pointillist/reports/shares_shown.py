@@ -89,11 +89,17 @@ def _chart(n: int, figure: ColumnFigure) -> Html:
 
 def _table(figure: ColumnFigure, level: float) -> Html:
     rows = [
-        (name, percent(value), percent(low), percent(high), "do not use alone" if unsure else "")
+        (name, percent(value), percent(low), percent(high), _remark(low, unsure))
         for name, value, low, high, unsure in figure.rows()
     ]
     caption = f"{figure.column.name}: synthetic shares, and {100 * level:g} % intervals for the real table"
     return data_table(caption, HEAD, rows)
+
+
+def _remark(low: float, unsure: bool) -> str:
+    if math.isnan(low):
+        return "no interval is known"
+    return "do not use alone" if unsure else ""
 
 
 def _kind(column: Column) -> str:
