@@ -380,7 +380,7 @@ def plot(lines: Sequence[Line], path: Path) -> None:
                 shares.append(share(own))
         axis.plot(places, shares, "osD^v"[n % 5], label=f"epsilon {epsilon:g}")
     axis.set_xticks(range(len(groups)), [k if s == "any" else f"{k}, {s}" for k, s in groups], rotation=40, ha="right")
-    axis.set_ylabel(f"share of answers in their intervals (level {LEVEL:g})")
+    axis.set_ylabel(f"share in {LEVEL:g} intervals")
     axis.set_ylim(top=1.005)
     axis.legend()
     figure.tight_layout()
