@@ -213,3 +213,18 @@ def test_a_name_also_means_the_benchmarks_that_continue_it() -> None:
     assert benchmarks.wanted(["scale"]) == ["scale", "scale_wide"]
     assert benchmarks.wanted(["scale_wide"]) == ["scale_wide"]
     assert len(benchmarks.wanted([])) > 10
+
+
+def test_terms_are_chosen_without_the_origin_that_they_are_judged_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A term that only helps on one origin is not chosen for it."""
+    monkeypatch.setattr(forecast, "MOST_TERMS", range(1, 2))
+    rng = np.random.default_rng(0)
+    cases = [
+        made_up_case(f"{origin} {n}", float(noise), float(columns), float(np.exp(noise + (origin == "demo") * columns)))
+        for origin in ("adult", "uk2011", "demo")
+        for n, (noise, columns) in enumerate(rng.normal(size=(8, 2)))
+    ]
+    found = forecast.chosen_anew(cases, "tvd", ("columns", "order"), lambda one: one.plain, {})
+    off = {case.origin: [value for other, value in found.items() if other.origin == case.origin] for case in found}
+    assert len(found) == 24
+    assert np.std(off["demo"]) > 0.3

@@ -2,9 +2,9 @@
 
 The logarithm of an error (max, rmse or tvd of the synthetic rows, over the workload) is a sum of terms of
 :mod:`pointillist.planning.features`. The coefficients are in ``law.json``, which ``python -m benchmarks forecast
---write`` fits to measured runs; so is the band: the factor within which nine in ten of the measured errors were of the
-forecast, where the law was fitted without the table in question and all tables of the same origin. The time is a law of
-the same form, in seconds of one core, scaled by a short probe of this machine.
+--write`` fits to measured runs. So is the band: the factor within which nine in ten of the measured errors were of the
+forecast, where neither the terms nor the factors of the law were chosen by tables of the same origin. The time is a
+law of the same form, in seconds of one core, scaled by a short probe of this machine.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Estimate:
 
     Attributes:
         value: the forecast.
-        low, high: nine in ten measured values lay between such limits.
+        low, high: its band.
     """
 
     value: float
@@ -106,7 +106,7 @@ class Laws:
         probe: what the probe took where times were measured, in seconds.
         runs: the number of measured cases: tables, workloads and budgets.
         tables: the number of tables and parts of tables.
-        within: the share of forecasts of the default within a factor of 1.5, by error.
+        within: the share of forecasts of the default within a factor of 1.5, by error, on tables that were left out.
     """
 
     errors: Mapping[str, Mapping[str, Law]]

@@ -177,7 +177,7 @@ class Plan:
             *(f"round {text}" for text in _rounds(self.phases, self.rows)),
         ]
         if self.expected.errors:
-            lines.append("forecast of the errors of the synthetic rows, with a band that held nine in ten tables:")
+            lines.append("forecast of the errors of the synthetic rows, with a band for nine in ten cases:")
             lines += [
                 f"  {name:<5}{_number(one.value):>9}  ({_range(one)})" for name, one in self.expected.errors.items()
             ]
