@@ -22,8 +22,8 @@ proportional to w^(2/3), which makes the weighted sum of the noises smallest.
 *Queries that are no products*, halfspaces and predicates, get half of the budget, once. The other half is for the pairs
 of all attributes that they look at, and for the marginals of the workload, by ties: the answers to halfspaces depend on
 these most of all. If halfspaces alone are wanted, pairs of ordered attributes are measured in blocks of neighbouring
-values (:mod:`pointillist.algorithms.in_blocks`). Only as many halfspaces are measured as leave each a small noise, every
-so-many-th of them; if these are too few to matter, none is, and the pairs get everything.
+values (:mod:`pointillist.algorithms.in_blocks`). Only as many halfspaces are measured as leave each a small noise,
+every so-many-th of them; if these are too few to matter, none is, and the pairs get everything.
 
 *The fit* is :mod:`pointillist.updates.shrinkage`: chi-square with the known noise, and a penalty on what ties
 attributes together, of a strength that follows from the noise and from how it splits. A public table, if there is one,
