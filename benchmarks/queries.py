@@ -199,13 +199,13 @@ def runs_made(found: Found) -> str:
     """
     made = [key for key in found if key[2]]
     seeds = {cell: len({key[3] for key in made if key[:3] == cell}) for cell in {key[:3] for key in made}}
-    many = f"{min(seeds.values())} to {max(seeds.values())}" if seeds else "no"
+    many = " to ".join(map(str, sorted({min(seeds.values()), max(seeds.values())}))) if seeds else "0"
     tables = {key[:2] for key in made}
     sizes = "; ".join(
         f"{task}, {STATES[state]}: {len(table_of(state, task)):,} people" for state, task in sorted(tables)
     )
     whole = math.prod((len(JUDGED), len(STATES_USED), len(EPSILONS), len(SEEDS), len(KINDS), len(METHODS)))
     return (
-        f"{len(made)} of {whole} errors of the whole protocol are there, with {many} seeds of noise for each table and "
-        f"budget; delta = 1/n^2, replace. {sizes}."
+        f"{len(made)} of {whole} errors of the whole protocol are there, with {many} seed(s) of noise for each table "
+        f"and budget; delta = 1/n^2, replace. {sizes}. What `auto` measures was tuned on income in Ohio."
     )
