@@ -161,7 +161,7 @@ def test_sums_and_scaling_by_enumeration(kind: str, queries: list[Queries], seed
         for one, found in zip(queries, sums, strict=True):
             assert np.allclose(found, weights @ one.holds(codes), atol=1e-12)
         at = int(rng.integers(len(queries)))
-        most = int(queries[at].holds(codes).sum(axis=1).max())  # so that no weight outgrows the others by far
+        most = max(1, int(queries[at].holds(codes).sum(axis=1).max()))  # so that no weight outgrows the others by far
         factors = rng.uniform(0.2, 3, queries[at].size) ** (1 / most)
         weights = weights * np.where(queries[at].holds(codes), factors, 1.0).prod(axis=1)
         if step % 2:
