@@ -56,7 +56,8 @@ def scopes_of(domain: Domain, orders: Sequence[int], target: int | None = None) 
         orders: the numbers of attributes.
         target: an attribute that each set must have.
     """
-    found = (scope for k in orders for scope in itertools.combinations(range(len(domain)), _check_k(domain, k)))
+    checked = [_check_k(domain, k) for k in orders]
+    found = (scope for k in checked for scope in itertools.combinations(range(len(domain)), k))
     return [scope for scope in found if target is None or target in scope]
 
 
