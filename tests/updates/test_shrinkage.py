@@ -32,6 +32,8 @@ from pointillist.data.public import PublicTable
 from pointillist.data.schema import Categorical, Schema
 from pointillist.evaluation.accuracy import compare
 from pointillist.evaluation.report import fractions, independent_columns
+from pointillist.families.relaxed import Relaxed
+from pointillist.families.rows import SoftmaxRows
 from pointillist.framework import Algorithm, Log, Measure, Replay, Round, run
 from pointillist.privacy.curator import Ask
 from pointillist.privacy.facts import Facts
@@ -437,3 +439,14 @@ def test_a_replay_with_public_data_and_adaptive_rounds_is_identical(adaptive: in
     again, _ = run(job.algorithm, Replay(release.log), 0)
     assert np.array_equal(release.params["logits"], again["logits"])
     assert len(release.log.rounds) == (1 + adaptive if adaptive else 3)
+
+
+def test_the_cells_that_are_fitted_among_those_of_a_program() -> None:
+    domain = Domain(tuple("abc"), (2, 3, 4))
+    first, second, third = all_kway(domain, 2).queries
+    target = Target((third, first), np.arange(18.0), np.ones(18), 1.0, laid=(first, second, third))
+    spread = target.spread(target.targets)
+    assert spread.tolist() == [*range(12, 18), *[0] * 8, *range(12)]
+    family = Relaxed(SoftmaxRows(domain, 5))
+    params = family.init(np.random.default_rng(0))
+    assert np.allclose(target.answers(family, params), family.answers(params, (third, first)), atol=1e-6)
