@@ -337,11 +337,13 @@ def run() -> str:
     counts = "; ".join(
         f"{name}: {', '.join(f'{sum(r[:2] == (name, e) for r in runs)} at {e:g}' for e in epsilons)}" for name in names
     )
+    sloped = len({(one.table, one.epsilon, one.seed) for one in lines if one.kind == KINDS[4]})
     note = (
         f"The share of true answers in intervals of level {LEVEL:g}, by the size of the true answer (a fraction of the "
         f"rows). Workload: all pairs; {REPLICATES} replicates; seeded noise; replace, delta = 1/n^2. Runs by table and "
         f"epsilon: {counts}. Unmeasured cells are those of {MOST_TRIPLES} triples. Slopes are those of "
-        "regressions of every column on the next two, on imputed tables, by Rubin's rules for the private table."
+        "regressions of every column on the next two, on imputed tables, by Rubin's rules for the private table; "
+        f"they were asked in {sloped} of the {len(runs)} runs."
     )
     heads = ("answers", "size", "asked", *(f"epsilon {one:g}" for one in epsilons), "all")
     text = section("Coverage", heads, summary(lines, epsilons, "epsilon"), note)
