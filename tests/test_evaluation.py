@@ -137,7 +137,8 @@ def test_evaluate_refuses_other_columns() -> None:
         "workload must be over the table's columns, got another domain; build it from table.domain."
     )
     with pytest.raises(InputError, match=r"workload: K must be in 1 \.\. 2, the number of attributes, got 3"):
-        evaluate(REAL, REAL)  # by default all three-way marginals
+        evaluate(REAL, REAL, "marginals:3")
+    assert evaluate(REAL, REAL).rows.max == 0  # without a workload, what suits the columns is taken
 
 
 # --- values
