@@ -96,7 +96,7 @@ def test_damaged_replicates_are_refused(release: Release, tmp_path: Path, damage
         else:
             arrays[damage] = np.full_like(arrays[damage], np.nan)
         np.savez_compressed(file, **arrays)
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=r"^replicates.*; remove replicates\.npz, and make the replicates again\.$"):
         Release.load(folder)
 
 
@@ -142,3 +142,16 @@ def test_the_number_of_replicates_is_checked() -> None:
     for wrong in (1, 101, 2.5):
         with pytest.raises(InputError, match="replicates"):
             made.replicate(wrong)  # type: ignore[arg-type]
+
+
+def test_releases_of_before_can_be_replicated() -> None:
+    """They do not tell how many fits were made: all of them."""
+    old = Release.load(Path(__file__).parent.parent / "release_format1" / "auto")
+    assert "fits" not in old.log.info[-1]
+    assert len(old.replicate(2, progress=False).replicates or ()) == 2
+
+
+def test_a_release_that_does_not_tell_how_it_was_fitted_is_refused(release: Release) -> None:
+    log = replace(release.log, info=[{} for _ in release.log.rounds])
+    with pytest.raises(InputError, match="release must tell how its model was fitted"):
+        replace(release, log=log, replicates=None).replicate(2, progress=False)

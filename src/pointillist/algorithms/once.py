@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Protocol
 
 from pointillist.algorithms.by_ties import MeasureByTies, marginals_only
@@ -87,23 +88,33 @@ class MeasureOnce:
 
     def asked(self, facts: Facts) -> tuple[Ask, ...]:
         """What to measure: the first ``wanted`` of the measurable queries, unless noise would hide them."""
-        wanted = self.measurable[: self.wanted]
-        chosen = dict(zip(wanted, self.weights or (1.0,) * self.wanted, strict=True))
-        while True:
-            variance = len(chosen) / (facts.rho_per_row * facts.total**2)
-            hidden = [q for q in chosen if _smaller([q]) and _noise_ratio(q) * variance > self.most_noise]
-            if not hidden:
-                break
-            for one, weight in [(one, chosen.pop(one)) for one in hidden]:
-                chosen.update({less: max(weight, chosen.get(less, 0.0)) for less in _smaller([one])})
+        chosen = {self.measurable[place]: weight for place, weight in sorted(self._seen(facts).items())}
         for one in self._left_out(chosen, facts):
             del chosen[one]
-        if not chosen:
-            return ()
         shares = _shares(chosen)
-        return tuple(
-            Ask(queries, split(facts.rho, shares[queries])) for queries in self.measurable if queries in chosen
-        )
+        return tuple(Ask(queries, split(facts.rho, shares[queries])) for queries in chosen)
+
+    def _seen(self, facts: Facts) -> dict[int, float]:
+        """The places of the queries that noise does not hide, and their weights."""
+        chosen = dict(enumerate(self.weights or (1.0,) * self.wanted))
+        while True:
+            variance = len(chosen) / (facts.rho_per_row * facts.total**2)
+            hidden = [n for n in chosen if self._parts[n] and self._ratios[n] * variance > self.most_noise]
+            if not hidden:
+                return chosen
+            for place, weight in [(place, chosen.pop(place)) for place in hidden]:
+                chosen.update({less: max(weight, chosen.get(less, 0.0)) for less in self._parts[place]})
+
+    @cached_property
+    def _ratios(self) -> tuple[float, ...]:
+        """The noise of each of the measurable queries. It is kept, since plans ask for many budgets and totals."""
+        return tuple(map(_noise_ratio, self.measurable))
+
+    @cached_property
+    def _parts(self) -> tuple[tuple[int, ...], ...]:
+        """For each of the measurable queries the places of those over one attribute less."""
+        places = {queries: place for place, queries in enumerate(self.measurable)}
+        return tuple(tuple(places[less] for less in _smaller([one])) for one in self.measurable)
 
     def _left_out(self, chosen: dict[Queries, float], facts: Facts) -> list[Queries]:
         """Halfspaces that are not measured, so that the noise of the others is small enough."""

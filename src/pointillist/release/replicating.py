@@ -16,7 +16,7 @@ from pointillist.answers.replicates import PILOT, Replicate, Replicates, model_a
 from pointillist.checks import check
 from pointillist.data.columns import Column, Merged
 from pointillist.data.schema import Schema
-from pointillist.errors import Shown
+from pointillist.errors import InputError, Shown
 from pointillist.families.saved import load_family
 from pointillist.release.safe import MOST_ARRAYS, SPARE, check_model, load_arrays, model_bytes
 
@@ -59,7 +59,11 @@ def load_replicates(path: Path, family: Mapping[str, Any], schema: Schema, total
         return None
     fine = 8 * sum(column.base.size for column in schema.columns if isinstance(column, Merged))
     most = SPARE + MOST * (model_bytes(family, schema.domain, path) + fine + SPARE)
-    return read_replicates(load_arrays(path, most, MOST * MOST_ARRAYS), family, schema, total)
+    try:
+        return read_replicates(load_arrays(path, most, MOST * MOST_ARRAYS), family, schema, total)
+    except InputError as error:  # the release itself is not to be made again, which would cost budget
+        name = error.parameter.replace("release", "replicates", 1)
+        raise InputError(name, error.value, error.rule, AGAIN) from None
 
 
 def read_replicates(

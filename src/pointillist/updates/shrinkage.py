@@ -58,8 +58,10 @@ from functools import cached_property
 
 import numpy as np
 
+from pointillist.checks import check
 from pointillist.data.domain import Domain
 from pointillist.data.public import PublicTable
+from pointillist.errors import Shown
 from pointillist.families.relaxed import Params, Relaxed
 from pointillist.framework import Info, Log, Updated
 from pointillist.privacy.facts import Facts
@@ -168,8 +170,10 @@ class ShrunkenFit:
             log: the transcript of that run.
             shrunken: how many times as strong the shrinkage is.
         """
-        last, rounds = log.info[-1], len(log.rounds)
-        together = self.fits > 1 and last["fits"] == 1
+        last, rounds = log.info[-1] if log.info else {}, len(log.rounds)
+        rule, hint = "must tell how its model was fitted", "ask for answers without intervals"
+        check("strength" in last and "descents" in last, "release", Shown("one that does not"), rule, hint)
+        together = self.fits > 1 and last.get("fits", self.fits) == 1  # which older releases do not tell: all were made
         kept = Choice(shrunken * last["strength"], last.get("public", 0.0), int(last["descents"]), together)
         return replace(self, kept=kept, rounds=None if self.rounds is None else lambda facts: rounds)
 
