@@ -39,7 +39,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "aim": {"settings": {"rounds": 6, "t_max": 5}},
     "mst": {"settings": {"t_max": 5}},
 }
-COMPLETE = sorted(name for name in FILES if name != "replaced.json")
+COMPLETE = sorted(name for name in FILES if name not in ("replaced.json", "replicates.npz"))
 
 
 class Crash(BaseException):
