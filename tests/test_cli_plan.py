@@ -10,7 +10,8 @@ import pytest
 from tests.command import Run, tree
 from tests.queries.small import SCHEMA
 
-from pointillist import Job, Schema, cli_plan, load
+from pointillist import Job, Schema, cli_plan, load, prepare
+from pointillist.data.sources import LaterSource
 from pointillist.planning import Expected
 
 ASK = ("plan", "people.schema.toml", "--rows", "5000", "--epsilon", "1", "--workload", "marginals:2")
@@ -59,6 +60,16 @@ def test_a_dataset_brings_its_number_of_rows(run: Run) -> None:
     assert f"auto, {len(load('demo')):,} rows" in found.out
 
 
+@pytest.mark.usefixtures("home")
+def test_without_a_workload_it_is_that_of_synth(run: Run) -> None:
+    given = [word for word in ASK if word not in ("--workload", "marginals:2")]
+    chosen = prepare(LaterSource(SCHEMA, 5000), epsilon=1.0)
+    found = run(*given)
+    assert found.code == 0
+    assert f"workload: {chosen.reason}" in found.out
+    assert f"wanted: {chosen.task.workload.describe()}" in found.out
+
+
 REFUSED = [
     (("plan", "people.schema.toml", "--epsilon", "1"), "rows must be given, since no data is read, got None"),
     ((*ASK, "--rows", "1"), "rows must be in 2 .. 1,000,000,000, got 1"),
@@ -67,6 +78,8 @@ REFUSED = [
     ((*ASK, "--method", "magic"), "method must be one of"),
     ((*ASK, "--target-error", "2"), "target_error must be"),
     ((*ASK, "--target-error", "0.1", "--target-metric", "mean"), "target_metric must be one of max, rmse, tvd"),
+    ((*ASK, "--target-metric", "mean"), "target_metric must be one of max, rmse, tvd"),
+    ((*ASK, "--target", "age", "--workload", "marginals:1"), "target must not be given with a workload"),
     ((*ASK, "--out", "plan.png"), "out must be the name of an SVG file"),
     ((*ASK, "--out", "nowhere/plan.svg"), "out must be in an existing folder"),
     ((*ASK, "--workload", "prefixes:1", "--out", "plan.svg"), "out must be left out where errors cannot be forecast"),
