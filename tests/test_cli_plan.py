@@ -10,7 +10,7 @@ import pytest
 from tests.command import Run, tree
 from tests.queries.small import SCHEMA
 
-from pointillist import Job, Schema, cli_plan, load, prepare
+from pointillist import Job, Schema, cli, cli_plan, load, prepare
 from pointillist.data.sources import LaterSource
 from pointillist.planning import Expected
 
@@ -105,6 +105,19 @@ def test_synth_says_first_what_to_expect(run: Run) -> None:
     found = run(*SYNTH)
     assert found.code == 0
     assert re.match(r"forecast: .*peak memory about [\d.]+ [MG]B", found.err)
+    assert "peak memory of this process" in found.err
+
+
+@pytest.mark.usefixtures("home")
+def test_a_release_is_told_even_if_its_replicates_fail(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cli, "add_replicates", full)
+    found = run(*SYNTH, "--replicates", "2")
+    assert found.code == 0
+    assert "the release is complete, but has no replicates (" in found.err
+    assert "synthetic rows, model, transcript, ledger" in found.out
 
 
 @pytest.mark.usefixtures("home")
@@ -113,6 +126,7 @@ def test_under_add_remove_nothing_is_forecast(run: Run) -> None:
     found = run(*SYNTH, "--relation", "add-remove", "--delta", "1e-9")
     assert found.code == 0
     assert "forecast" not in found.err
+    assert "peak memory of this process" not in found.err
 
 
 def test_without_a_terminal_an_absurd_run_is_refused(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
