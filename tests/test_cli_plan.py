@@ -10,7 +10,8 @@ import pytest
 from tests.command import Run, tree
 from tests.queries.small import SCHEMA
 
-from pointillist import Job, Schema, cli_plan, load
+from pointillist import Job, Schema, cli, cli_plan, load, prepare
+from pointillist.data.sources import LaterSource
 from pointillist.planning import Expected
 
 ASK = ("plan", "people.schema.toml", "--rows", "5000", "--epsilon", "1", "--workload", "marginals:2")
@@ -59,6 +60,16 @@ def test_a_dataset_brings_its_number_of_rows(run: Run) -> None:
     assert f"auto, {len(load('demo')):,} rows" in found.out
 
 
+@pytest.mark.usefixtures("home")
+def test_without_a_workload_it_is_that_of_synth(run: Run) -> None:
+    given = [word for word in ASK if word not in ("--workload", "marginals:2")]
+    chosen = prepare(LaterSource(SCHEMA, 5000), epsilon=1.0)
+    found = run(*given)
+    assert found.code == 0
+    assert f"workload: {chosen.reason}" in found.out
+    assert f"wanted: {chosen.task.workload.describe()}" in found.out
+
+
 REFUSED = [
     (("plan", "people.schema.toml", "--epsilon", "1"), "rows must be given, since no data is read, got None"),
     ((*ASK, "--rows", "1"), "rows must be in 2 .. 1,000,000,000, got 1"),
@@ -67,6 +78,8 @@ REFUSED = [
     ((*ASK, "--method", "magic"), "method must be one of"),
     ((*ASK, "--target-error", "2"), "target_error must be"),
     ((*ASK, "--target-error", "0.1", "--target-metric", "mean"), "target_metric must be one of max, rmse, tvd"),
+    ((*ASK, "--target-metric", "mean"), "target_metric must be one of max, rmse, tvd"),
+    ((*ASK, "--target", "age", "--workload", "marginals:1"), "target must not be given with a workload"),
     ((*ASK, "--out", "plan.png"), "out must be the name of an SVG file"),
     ((*ASK, "--out", "nowhere/plan.svg"), "out must be in an existing folder"),
     ((*ASK, "--workload", "prefixes:1", "--out", "plan.svg"), "out must be left out where errors cannot be forecast"),
@@ -92,6 +105,19 @@ def test_synth_says_first_what_to_expect(run: Run) -> None:
     found = run(*SYNTH)
     assert found.code == 0
     assert re.match(r"forecast: .*peak memory about [\d.]+ [MG]B", found.err)
+    assert "peak memory of this process" in found.err
+
+
+@pytest.mark.usefixtures("home")
+def test_a_release_is_told_even_if_its_replicates_fail(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cli, "add_replicates", full)
+    found = run(*SYNTH, "--replicates", "2")
+    assert found.code == 0
+    assert "the release is complete, but has no replicates (" in found.err
+    assert "synthetic rows, model, transcript, ledger" in found.out
 
 
 @pytest.mark.usefixtures("home")
@@ -100,6 +126,7 @@ def test_under_add_remove_nothing_is_forecast(run: Run) -> None:
     found = run(*SYNTH, "--relation", "add-remove", "--delta", "1e-9")
     assert found.code == 0
     assert "forecast" not in found.err
+    assert "peak memory of this process" not in found.err
 
 
 def test_without_a_terminal_an_absurd_run_is_refused(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

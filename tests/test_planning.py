@@ -193,6 +193,9 @@ def test_a_law_is_a_sum_of_terms() -> None:
 def test_a_plan_says_when_it_is_outside_of_what_was_measured() -> None:
     assert job_of(200_000_000).plan().expected.outside
     assert "trust it less" in repr(job_of(200_000_000).plan())
+    found = job_of(200_000_000).expected()
+    assert "outside of what was measured in" in found.describe()
+    assert "outside" not in replace(found, outside=()).describe()
 
 
 def test_the_pictures() -> None:

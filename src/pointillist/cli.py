@@ -55,7 +55,7 @@ from pointillist.data.schema import Schema
 from pointillist.data.sources import LaterSource
 from pointillist.data.streams import Files, is_pattern
 from pointillist.data.table import Table
-from pointillist.errors import InputError, PointillistError, Shown, printable
+from pointillist.errors import InputError, PointillistError, Shown, in_short, printable
 from pointillist.evaluation import report
 from pointillist.evaluation.accuracy import Errors
 from pointillist.evaluation.values import unmerged
@@ -158,11 +158,12 @@ def _note(text: str) -> None:
 
 
 @contextlib.contextmanager
-def _shown() -> Iterator[None]:
-    """Show what the runs inside are doing, and how much memory it took."""
+def _shown(rows: int | None) -> Iterator[None]:
+    """Show what the run inside is doing, and how much memory it took, unless the number of rows is private."""
     with shown(not asked.quiet, notes, asked.verbose):
         yield
-    _note(f"peak memory of this process: {show_bytes(peak_memory())}")
+    if rows is not None:  # the memory depends on it
+        _note(f"peak memory of this process: {show_bytes(peak_memory())}")
 
 
 @app.command()
@@ -267,14 +268,24 @@ def synth(
         origin["memory"] = memory
     if sql is not None:
         origin["sql"] = sql
-    with _shown():
+    with _shown(job.curator.public_rows):
         release = run_into(job, out, force=force, inputs=inputs, origin=origin, account=account, announce=_note)
         if replicates:
-            add_replicates(out, release.replicate(max(2, replicates), public=load_public(public)))
+            _add_replicates(release, out, replicates, public)
     if as_json:
         print_release(release, out.resolve(), time.monotonic() - started)
         return
     _show_release(release, out.resolve())
+
+
+def _add_replicates(release: Release, out: Path, replicates: int, public: str | None) -> None:
+    """Add replicates to a release that is saved: whatever happens, it is there and paid for."""
+    try:
+        add_replicates(out, release.replicate(max(2, replicates), public=load_public(public)))
+    except (OSError, MemoryError, PointillistError) as error:
+        reason = in_short(error)
+        text = f"the release is complete, but has no replicates ({reason}); `pointillist replicate {out}` makes them"
+        notes.print(printable(text), markup=False)
 
 
 @app.command("resume")
@@ -296,7 +307,7 @@ def resume_run(
         reading = Reading(spec.get("on_bad_value", "error"), origin.get("memory"), spec["insecure_noise_seed"])
         load = None if data is None else lambda: source_of(*_rows_of(data, file, dialect, sql), unit, reading)
         source = LaterSource(Schema.from_dict(spec["schema"]), spec["n"], load, unit)
-    with _shown():
+    with _shown(spec["n"]):
         release = resume(out, source, public=load_public(public), announce=_note)
     _show_release(release, out.resolve())
 
@@ -353,7 +364,7 @@ def demo(out: Out = Path("demo"), force: Force = False) -> None:
     table = datasets.load("demo")
     screen.print(f"The demo: a fictional town of {len(table):,} people, {len(table.domain)} columns.")
     job = prepare(table, epsilon=1.0)
-    with _shown():
+    with _shown(job.curator.public_rows):
         release = run_into(job, out, force=force, announce=_note)
     _show_release(release, out.resolve())
     result = report.compare_tables(table, release.table, release.workload, release)

@@ -42,8 +42,12 @@ def plan(
         typer.Option("--method", help="See `pointillist methods`; default auto.", autocompletion=method_names),
     ] = None,
     workload: Annotated[
-        str, typer.Option("--workload", help="Text such as marginals:3, or a TOML file.")
-    ] = "marginals:3",
+        str | None,
+        typer.Option("--workload", help="Text such as marginals:3, or a TOML file; default: that of `synth`."),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", help="Column that matters most in the default workload of a wide table.")
+    ] = None,
     group: Annotated[str | None, typer.Option("--group", help="query or marginal.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE of the method, repeatable.")] = None,
     target_error: Annotated[
@@ -69,6 +73,7 @@ def plan(
         relation=relation_of(relation, None),
         method=method,
         workload=workload,
+        target=target,
         group=group,
         settings=settings_of(settings or [], None),
     )
@@ -77,7 +82,8 @@ def plan(
     if as_json:
         print(json.dumps(found.to_dict()))
         return
-    for line in (*found.describe()[:-2], *as_text(found), *found.describe()[-2:]):
+    chosen = [] if job.reason is None else [f"workload: {job.reason}"]
+    for line in (*chosen, *found.describe()[:-2], *as_text(found), *found.describe()[-2:]):
         screen.print(printable(line), markup=False)
     if out is not None:
         screen.print(printable(f"wrote {out.resolve()}"), markup=False)

@@ -316,9 +316,8 @@ class Job:
             public: a public table with all columns of the workload, which tells how skewed the columns are; by default
                 that of the job. The forecast is for a run without it.
         """
-        target = None
+        target, metric = None, one_of("target_metric", target_metric, METRICS)
         if target_error is not None:
-            metric = one_of("target_metric", target_metric, METRICS)
             target = metric, share("target_error", real("target_error", target_error, 0.01), 0.01)
         shares = self._shares(public)
         situation = replace(self.situation(rows), shares=shares)

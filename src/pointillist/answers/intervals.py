@@ -14,8 +14,9 @@ have no cells of similar size: own^2 stands alone, and is widened by a factor.
 The interval of a quantile holds the values whose share of smaller ones may be the one that was asked for (Woodruff's
 method): what is uncertain is the share.
 
-Where a measurement tells the answer by itself, y -+ z sigma is an interval that holds whatever the model is. It is
-taken if it is narrower, widened to the model's answer if that lies outside.
+Where a measurement tells the answer by itself, y -+ z sigma is an interval that holds as often as it says, whatever the
+model is. It is taken if it is narrower, widened to the model's answer if that lies outside. So it misses, where it is
+taken, in a share of at most 1 - level of all cases; what the intervals from replicates miss comes on top.
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ class Expected:
         if not self.errors:
             return f"forecast: {time}{memory}; no forecast of errors for this method and workload"
         shown = ", ".join(f"{name} {_number(one.value)} ({_range(one)})" for name, one in self.errors.items())
-        return f"forecast: {shown}; {time}{memory}"
+        outside = f"; outside of what was measured in {', '.join(self.outside)}" if self.outside else ""
+        return f"forecast: {shown}; {time}{memory}{outside}"
 
     @property
     def absurd(self) -> str:
