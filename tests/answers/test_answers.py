@@ -84,6 +84,16 @@ def test_one_answer_is_that_of_the_table_of_all(release: Release) -> None:
     assert (one.low, one.high) == pytest.approx((found.low[place], found.high[place]), abs=1e-6)
 
 
+def test_an_answer_says_where_its_interval_comes_from(release: Release) -> None:
+    query, replicates = Predicates.of(release.schema, "age >= 65"), release.replicates
+    assert replicates is not None
+    sources = [
+        replace(release, replicates=replace(replicates, inflated=inflated)).answer(query).source
+        for inflated in (1e-6, 1e6)
+    ]
+    assert sources == ["replicates", "measurement"]
+
+
 def test_without_replicates_only_what_was_measured_has_bounds(release: Release) -> None:
     bare = replace(release, replicates=None)
     pair, all_three = (Marginal.of(release.schema.domain, scope) for scope in ((0, 1), (0, 1, 2)))

@@ -92,14 +92,20 @@ def intervals(
 
     Returns the estimates, the lower and the upper bounds.
     """
-    level = share("level", level, 0.95)
+    estimate, low, high, _ = _found(release, queries, share("level", level, 0.95))
+    return estimate, low, high
+
+
+def _found(
+    release: Released, queries: Sequence[Queries], level: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Estimates, the ends of their intervals, and whether these come from a measurement."""
     estimate = release.family.answers(release.params, queries)
-    low, high = np.full(len(estimate), np.nan), np.full(len(estimate), np.nan)
+    half = np.full(len(estimate), np.nan)
     if release.replicates is not None:
         half = _half(estimate, release.replicates.moved(queries), release.replicates, level)
-        low, high = estimate - half, estimate + half
-    low, high = _narrowed(release, queries, estimate, low, high, level)
-    return estimate, np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+    low, high, measured = _narrowed(release, queries, estimate, half, level)
+    return estimate, np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0), measured
 
 
 def _half(answers: np.ndarray, moved: np.ndarray, replicates: Replicates, level: float) -> np.ndarray:
@@ -112,10 +118,11 @@ def _half(answers: np.ndarray, moved: np.ndarray, replicates: Replicates, level:
 
 
 def _narrowed(
-    release: Released, queries: Sequence[Queries], estimate: np.ndarray, low: np.ndarray, high: np.ndarray, level: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """The intervals of the measurements where they are narrower, or the only ones."""
-    low, high, at, z = low.copy(), high.copy(), 0, norm.ppf((1 + level) / 2)
+    release: Released, queries: Sequence[Queries], estimate: np.ndarray, half: np.ndarray, level: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The intervals of the measurements where they are narrower, or the only ones, and where that is."""
+    low, high, at, z = estimate - half, estimate + half, 0, norm.ppf((1 + level) / 2)
+    measured = np.zeros(len(estimate), bool)
     for one in queries:
         cells = slice(at, at + one.size)
         at += one.size
@@ -123,10 +130,10 @@ def _narrowed(
         if found is None:
             continue
         answers, sigma = found
-        better = ~(high[cells] - low[cells] <= 2 * z * sigma)
+        measured[cells] = better = ~(high[cells] - low[cells] <= 2 * z * sigma)
         low[cells] = np.where(better, np.minimum(answers - z * sigma, estimate[cells]), low[cells])
         high[cells] = np.where(better, np.maximum(answers + z * sigma, estimate[cells]), high[cells])
-    return low, high
+    return low, high, measured
 
 
 def answered(
@@ -155,13 +162,10 @@ def answered(
 def _of_queries(release: Released, queries: Queries, level: float, population: bool) -> Answer:
     rule, hint = "must be a single one", "ask for release.answers(workload, level=...)"
     check(queries.size == 1, "query", Shown(f"{queries.size:,} of them"), rule, hint)
-    (estimate,), (low,), (high,) = intervals(release, [queries], level)
-    found = Answer(float(estimate), float(low), float(high), level, "queries", _source(release))
+    (estimate,), (low,), (high,), (measured,) = _found(release, [queries], level)
+    source = "measurement" if measured else "replicates"
+    found = Answer(float(estimate), float(low), float(high), level, "queries", source)
     return _sampled(found, float(estimate * (1 - estimate)), release, 0.0, 1.0) if population else found
-
-
-def _source(release: Released) -> str:
-    return "measurement" if release.replicates is None else "replicates"
 
 
 def _of_statistic(release: Released, statistic: Statistic, level: float, population: bool) -> Answer:
