@@ -59,6 +59,8 @@ PANEL = (2.7, 2.1)
 """Width and height of a panel in inches."""
 DIGITS = re.compile(r"\d+\.\d{3,}")
 """Coordinates finer than the eye can see: an SVG file is half as large without them."""
+TAG = re.compile(r"<[^>]*>")
+"""Where coordinates are. The text between tags, such as the numbers of an axis, stays as it is."""
 WIDE = 50.0
 """An axis over more than this factor has fewer numbers."""
 SPREAD = 0.012
@@ -94,7 +96,12 @@ def draw(name: str, path: Path) -> None:
             return
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None})
-    path.write_text(DIGITS.sub(lambda found: f"{float(found[0]):.2f}", text.getvalue()), encoding="utf-8")
+    path.write_text(TAG.sub(lambda tag: _coarser(tag[0]), text.getvalue()), encoding="utf-8")
+
+
+def _coarser(tag: str) -> str:
+    """A tag with two decimals in its coordinates."""
+    return DIGITS.sub(lambda found: f"{float(found[0]):.2f}", tag)
 
 
 def _figure(experiment: Experiment, results: Mapping[Key, Row], ours: bool) -> Figure:

@@ -636,6 +636,15 @@ def test_figures_are_drawn_from_any_results(tiny: Results, tmp_path: Path) -> No
     figures.draw("tiny", path.with_suffix(".png"))
 
 
+def test_the_numbers_of_an_axis_keep_their_digits(tiny: Results, tmp_path: Path) -> None:
+    path = tmp_path / "figure.svg"
+    spread(tiny, {('{"rounds":1}', epsilon): (0.002 / epsilon, 0.0021 / epsilon) for epsilon in (0.1, 1.0)})
+    figures.draw("tiny", path)
+    numbers = [one.text or "" for one in ET.fromstring(path.read_text(encoding="utf-8")).iter() if one.text]
+    assert "0.002" in numbers
+    assert "0.00" not in numbers
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_committed_and_up_to_date(name: str, tmp_path: Path) -> None:
     """Drawn again it is the same file; with another matplotlib than the one that drew it, it has the same words."""
