@@ -80,7 +80,8 @@ DEFAULT = "auto"
 FEWEST = 4
 """A method needs runs on this number of tables to have a law."""
 MATCHED = 1.0
-"""Rows of the suite were drawn, not matched to the model, which matters above this epsilon: these runs are left out."""
+"""Runs of the suite above this epsilon are left out: the laws in use were fitted when its rows were not yet matched to
+the model, which matters there."""
 ORIGINS = ("adult", "acs", "uk2011", "loans", "br2000", "demo")
 
 
