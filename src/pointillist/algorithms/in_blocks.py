@@ -57,7 +57,7 @@ MOST_VARIATION = 2.0
 """Values are merged where scores move along an attribute by at most this many times their range: 1 if they rise."""
 
 MOST_DIRECTIONS = 256
-"""So many directions are looked at, evenly chosen."""
+"""The number of directions that are looked at, evenly chosen."""
 
 Lines = Mapping[int, tuple[float, ...]]
 """For attributes whose values may be merged: the place of each value on a line."""

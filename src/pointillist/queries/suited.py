@@ -72,7 +72,7 @@ class Limits:
         return min(MOST_CELLS, self.memory // BYTES_PER_CELL)
 
     def hidden(self, cells: int, marginals: int) -> bool:
-        """Whether noise hides a marginal of so many cells among so many marginals."""
+        """Whether noise hides a marginal with this number of cells if this number of marginals is measured."""
         return cells * marginals > MOST_NOISE * self.budget
 
 

@@ -30,7 +30,7 @@ KINDS: dict[str, Any] = {
 """The kinds of queries that can be read back from plain data, by name."""
 
 MOST_TIMES = 1e6
-"""The largest weight is at most so many times the smallest: what matters less is not worth a measurement."""
+"""The largest weight is at most this multiple of the smallest: what matters less is not worth a measurement."""
 
 
 @dataclass(frozen=True)
