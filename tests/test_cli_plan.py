@@ -83,7 +83,7 @@ REFUSED = [
     ((*ASK, "--out", "plan.png"), "out must be the name of an SVG file"),
     ((*ASK, "--out", "nowhere/plan.svg"), "out must be in an existing folder"),
     ((*ASK, "--workload", "prefixes:1", "--out", "plan.svg"), "out must be left out where errors cannot be forecast"),
-    (("plan", "other.csv", "--rows", "9", "--epsilon", "1"), "data must be a schema, a file with one beside it"),
+    (("plan", "other.csv", "--rows", "9", "--epsilon", "1"), "data must be a schema, a file with one next to it"),
 ]
 
 

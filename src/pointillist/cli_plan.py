@@ -95,7 +95,7 @@ def _schema_of(data: str) -> tuple[Schema, int | None]:
         table = datasets.load(data)
         return table.schema, len(table)
     file = Path(data) if data.endswith(".toml") else schema_beside(data)
-    check(file.is_file(), "data", data, "must be a schema, a file with one beside it, or a dataset", "check the path")
+    check(file.is_file(), "data", data, "must be a schema, a file with one next to it, or a dataset", "check the path")
     return Schema.load(file), None
 
 
