@@ -142,7 +142,8 @@ def run() -> str:
         "Models that are trained on synthetic rows and tested on real ones",
         ("table", "target", "workload", "model", "score", "trained on real rows", "on synthetic rows"),
         models,
-        "30 % of the real rows are for the test.",
+        "30 % of the real rows are for the test. The release was made from all real rows, those of the test included, "
+        "which favours synthetic rows.",
     )
     return "\n".join([first, second, *([third] if models else [])])
 

@@ -215,7 +215,7 @@ def bad_cells(column: Column, cells: pa.ChunkedArray) -> int:
         values, places = distinct(cells if pa.types.is_dictionary(cells.type) else pc.dictionary_encode(cells))
     try:
         return int((~_allowed(column, values))[places].sum())
-    except pa.ArrowNotImplementedError:
+    except pa.ArrowNotImplementedError:  # as above: no cell can be converted, so all of them are bad
         return len(cells)
 
 
