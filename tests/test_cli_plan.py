@@ -120,6 +120,13 @@ def test_a_release_is_told_even_if_its_replicates_fail(run: Run, monkeypatch: py
     assert "synthetic rows, model, transcript, ledger" in found.out
 
 
+def test_one_replicate_is_refused_before_anything_is_spent(run: Run, home: Path) -> None:
+    found = run(*SYNTH, "--replicates", "1")
+    assert found.code == 2
+    assert "replicates must be 0 or at least 2, got 1; give 8, or 0 for none" in found.err
+    assert not (home / "release").exists()
+
+
 @pytest.mark.usefixtures("home")
 def test_under_add_remove_nothing_is_forecast(run: Run) -> None:
     """The number of rows is private, so that no message may depend on it."""

@@ -221,6 +221,7 @@ def synth(
     """Make a differentially private synthetic table."""
     started = time.monotonic()
     between("replicates", replicates, 0, MOST_REPLICATES, "give 8, or 0 for none")
+    check(replicates != 1, "replicates", replicates, "must be 0 or at least 2", "give 8, or 0 for none")
     dialect = Dialect(separator, encoding, decimal, header)
     inputs = _inputs(data, schema, public, workload)
     check_target(out, force, inputs)
@@ -281,7 +282,7 @@ def synth(
 def _add_replicates(release: Release, out: Path, replicates: int, public: str | None) -> None:
     """Add replicates to a release that is saved: whatever happens, it is there and paid for."""
     try:
-        add_replicates(out, release.replicate(max(2, replicates), public=load_public(public)))
+        add_replicates(out, release.replicate(replicates, public=load_public(public)))
     except (OSError, MemoryError, PointillistError) as error:
         reason = in_short(error)
         text = f"the release is complete, but has no replicates ({reason}); `pointillist replicate {out}` makes them"

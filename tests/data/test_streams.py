@@ -482,6 +482,19 @@ def test_a_folder_that_cannot_be_read_is_refused(
         Files.find(path)
 
 
+@pytest.mark.parametrize("pattern", ["people/*/*.parquet", "people/**/*.parquet"])
+def test_a_folder_that_a_pattern_cannot_read_is_refused(
+    pattern: str, cells: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``glob`` passes over it: its rows would be left out without a word."""
+    folder(cells, tmp_path / "people")
+    assert Files.find(tmp_path / pattern).files
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda place, mode: "year=2024" not in str(place) and access(place, mode))
+    with pytest.raises(InputError, match=r"must be a folder that can be read \(permission denied\), got .*year=2024"):
+        Files.find(tmp_path / pattern)
+
+
 def test_links_are_not_left_out_without_a_word(cells: pa.Table, tmp_path: Path) -> None:
     path = folder(cells, tmp_path / "people")
     (path / "more.csv").symlink_to(tmp_path / "gone.csv")

@@ -243,12 +243,8 @@ class Below(_Arithmetic):
 
 
 @dataclass(frozen=True)
-class Difference(_Arithmetic):
-    """One statistic less another one.
-
-    Args:
-        first, second: the statistics.
-    """
+class _OfTwo(_Arithmetic):
+    """What follows from two statistics."""
 
     first: Statistic
     second: Statistic
@@ -256,6 +252,15 @@ class Difference(_Arithmetic):
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.first.columns, *self.second.columns)))
+
+
+@dataclass(frozen=True)
+class Difference(_OfTwo):
+    """One statistic less another one.
+
+    Args:
+        first, second: the statistics.
+    """
 
     @property
     def text(self) -> str:
@@ -270,19 +275,12 @@ class Difference(_Arithmetic):
 
 
 @dataclass(frozen=True)
-class Ratio(_Arithmetic):
+class Ratio(_OfTwo):
     """One statistic over another one.
 
     Args:
         first, second: the statistics.
     """
-
-    first: Statistic
-    second: Statistic
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.first.columns, *self.second.columns)))
 
     @property
     def text(self) -> str:

@@ -153,6 +153,7 @@ def _files_of(given: Path, name: str) -> list[tuple[Path, dict[str, str | None]]
         found, base = _inside(given, name), given
     elif is_pattern(str(given)):
         base = fixed_folder(given)
+        _require_readable(given, name)
         matches = [Path(match) for match in sorted(glob.glob(str(given), recursive=True))]
         matches = [match for match in matches if _is_data(match.relative_to(base))]
         found = [path for match in matches for path in (_inside(match, name) if match.is_dir() else [match])]
@@ -169,9 +170,25 @@ def fixed_folder(pattern: Path) -> Path:
     Args:
         pattern: The pattern.
     """
-    parts = list(pattern.parts)
-    first = next(place for place, part in enumerate(parts) if glob.has_magic(part))
-    return Path(*parts[:first])
+    return Path(*pattern.parts[: _first_wildcard(pattern)])
+
+
+def _first_wildcard(pattern: Path) -> int:
+    return next(place for place, part in enumerate(pattern.parts) if glob.has_magic(part))
+
+
+def _require_readable(pattern: Path, name: str) -> None:
+    """Refuse folders on the way to the files of a pattern that cannot be read: ``glob`` would pass over them, and their
+    rows would be left out."""
+    for end in range(_first_wildcard(pattern), len(pattern.parts)):
+        for place in glob.iglob(str(Path(*pattern.parts[:end])), recursive=True):
+            if os.path.isdir(place) and not os.access(place, os.R_OK | os.X_OK):
+                raise _unreadable(name, place, "permission denied")
+
+
+def _unreadable(name: str, folder: str, why: str) -> InputError:
+    rule = f"must be a folder that can be read ({why})"
+    return InputError(name, folder, rule, "check its permissions, or leave it out")
 
 
 def _inside(folder: Path, name: str) -> list[Path]:
@@ -179,8 +196,7 @@ def _inside(folder: Path, name: str) -> list[Path]:
     What cannot be read is refused, and so are links to folders, which may lead back: their rows would be left out."""
 
     def refuse(error: OSError) -> None:
-        rule = f"must be a folder that can be read ({reason(error)})"
-        raise InputError(name, str(error.filename), rule, "check its permissions, or leave it out") from None
+        raise _unreadable(name, str(error.filename), reason(error)) from None
 
     found: list[Path] = []
     for place, folders, files in os.walk(folder, onerror=refuse):
