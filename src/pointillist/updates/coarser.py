@@ -72,13 +72,21 @@ class Coarser:
             targets: those of the queries, in one flat vector.
             precision: 1 / variance of each; the same for all cells of a marginal, 0 where nothing was measured.
         """
+        firsts = precision[offsets_of(self.queries)[:-1]]
+        sizes = np.split(self.summed(np.ones(len(targets))), [len(targets)])[1]
+        repeated = [np.full(view.size, firsts[n]) for n, view in self.views]
+        weights = WEIGHT * np.concatenate([np.zeros(0), *repeated]) / sizes
+        return self.summed(targets), np.concatenate([precision, weights])
+
+    def summed(self, values: np.ndarray) -> np.ndarray:
+        """A value of every cell of the queries, and after them the sums over the blocks of their coarser views.
+
+        Args:
+            values: those of the cells, in one flat vector.
+        """
         offsets = offsets_of(self.queries)
-        values, weights = [targets], [precision]
-        for n, view in self.views:
-            cells = slice(int(offsets[n]), int(offsets[n + 1]))
-            values.append(view.of_marginal(targets[cells]))
-            weights.append(WEIGHT * precision[offsets[n]] / view.of_marginal(np.ones(offsets[n + 1] - offsets[n])))
-        return np.concatenate(values), np.concatenate(weights)
+        sums = [view.of_marginal(values[int(offsets[n]) : int(offsets[n + 1])]) for n, view in self.views]
+        return np.concatenate([values, *sums])
 
 
 def blocks(size: int, length: int, width: int) -> Intervals:

@@ -17,10 +17,13 @@ from pointillist.queries.base import Queries
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.workload import offsets_of
 
-__all__ = ["most_by_chance", "reseeded", "standardised"]
+__all__ = ["given_back", "most_by_chance", "reseeded", "standardised"]
 
 BEYOND = 1.5
 """By how much a residual must exceed the largest that is expected by chance."""
+
+EXPLAINED = 2.0
+"""Standard deviations of a residual that are left to the noise when a fit is given back what a penalty took."""
 
 MOST_CELLS = 300
 """The largest number of cells that rows are given to at a time."""
@@ -35,9 +38,21 @@ def standardised(answers: np.ndarray, targets: np.ndarray, precision: np.ndarray
     return residuals
 
 
-def most_by_chance(cells: int) -> float:
+def most_by_chance(cells: int, beyond: float = BEYOND) -> float:
     """A bound that the largest of this number of residuals stays below, if they are noise: sqrt(2 ln cells) + 1.5."""
-    return math.sqrt(2 * math.log(max(cells, 2))) + BEYOND
+    return math.sqrt(2 * math.log(max(cells, 2))) + beyond
+
+
+def given_back(residuals: np.ndarray, precision: np.ndarray) -> np.ndarray:
+    """What is added to the targets of cells that are missed: the part of each residual beyond two standard deviations.
+
+    Args:
+        residuals: of every cell, in units of the noise.
+        precision: 1 / variance of each; 0 where nothing was measured.
+    """
+    excess = np.sign(residuals) * np.maximum(np.abs(residuals) - EXPLAINED, 0.0)
+    back: np.ndarray = np.divide(excess, np.sqrt(precision), out=np.zeros_like(excess), where=precision > 0)
+    return back
 
 
 def reseeded(
