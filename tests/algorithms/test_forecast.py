@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pointillist.algorithms.forecast import Components, Forecast, likely_distances
+from pointillist.algorithms.forecast import Components, Forecast, given_each_value, likely_distances
 from pointillist.data.domain import Attributes, Domain
 
 DOMAIN = Domain(("a", "b", "c", "d"), (2, 3, 4, 8))
@@ -168,3 +168,29 @@ def test_whatever_the_noise_a_distance_is_a_number(extreme: float) -> None:
         found = likely_distances(np.array([extreme, 0.1]), np.array([0.01, 0.01]), sigma)
         assert np.isfinite(found).all()
         assert (found >= 1e-4).all()
+
+
+def test_around_a_target_others_are_judged_given_each_of_its_values() -> None:
+    assert given_each_value(np.array([0.5, 0.5])) == 1
+    assert given_each_value(np.array([0.1, 0.9])) == pytest.approx((1 / 0.2 + 1 / 1.8) / 2)
+    assert given_each_value(np.array([0.0, 1.0])) < 26  # what is never seen does not take everything
+
+
+def test_with_a_target_more_is_spent_on_what_it_is_tied_to() -> None:
+    """All wanted marginals have attribute 0, of which one value is rare."""
+    every = scopes(3)
+    around = [scope for scope in every if len(scope) == 3 and 0 in scope]
+    every = [*around, *(scope for scope in every if any(set(scope) < set(other) for other in around))]
+    parts = Components(DOMAIN, around, every)
+    assert parts.targets == (0,)
+    assert components().targets == ()
+    shares = [np.array([0.95, 0.05]), *(np.full(size, 1 / size) for size in DOMAIN.sizes[1:])]
+    made = Forecast(parts, shares)
+    made.assume(parts.assumed([0.05] * len(parts.pairs)), ROWS)
+    with_target = np.array([0 in scope for scope in parts.every])
+    assert (made.importance[with_target] > 4).all()
+    assert (made.importance[~with_target] == 1).all()
+    best = made.best(np.full(len(every), 1e3), 1e6)
+    made.importance[:] = 1
+    plain = made.best(np.full(len(every), 1e3), 1e6)
+    assert best[with_target].sum() > plain[with_target].sum()

@@ -9,7 +9,8 @@ from pointillist import Categorical, Schema, Table, synthesize
 from pointillist.data.domain import Domain
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.product import Product
-from pointillist.updates.residuals import most_by_chance, reseeded, standardised
+from pointillist.updates import shrinkage
+from pointillist.updates.residuals import given_back, most_by_chance, reseeded, standardised
 
 DOMAIN = Domain(("a", "b", "c"), (3, 4, 2))
 
@@ -31,6 +32,39 @@ def test_noise_alone_stays_below_the_bound(cells: int) -> None:
     largest = [np.abs(rng.standard_normal(cells)).max() for _ in range(20)]
     assert np.mean(np.array(largest) < most_by_chance(cells)) > 0.8
     assert most_by_chance(cells) < 1.5 * np.mean(largest) + 1.5
+
+
+def test_what_noise_explains_is_not_given_back() -> None:
+    residuals, precision = np.array([-1.9, 2.0, 5.0, -4.0, 0.0]), np.array([100.0, 100.0, 100.0, 25.0, 0.0])
+    assert given_back(residuals, precision).tolist() == pytest.approx([0.0, 0.0, 0.3, -0.4, 0.0])
+
+
+def tails(rows: int) -> Table:
+    """Five columns of twelve values, the first two of which agree in their rare last values."""
+    rng = np.random.default_rng(0)
+    shares = 0.75 ** np.arange(12)
+    codes = rng.choice(12, (5, rows), p=shares / shares.sum())
+    codes[1] = np.where(codes[0] > 7, codes[0], np.minimum(codes[1], 7))
+    return Table(Schema(tuple(Categorical(name, tuple(range(12)), merge=False) for name in "abcde")), tuple(codes))
+
+
+def test_ties_of_rare_values_that_the_penalty_weakens_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest residual becomes one that noise explains, and the cells of the tie come nearer to the truth."""
+    table, found = tails(200_000), {}
+    truth = np.array([np.mean((table.codes[0] == value) & (table.codes[1] == value)) for value in range(8, 12)])
+    for most in (0, shrinkage.MOST_GIVEN):
+        monkeypatch.setattr(shrinkage, "MOST_GIVEN", most)
+        release = synthesize(
+            table, epsilon=1.0, workload="marginals:2", seed=0, insecure_noise_seed=0, progress=False,
+            settings={"strength": 1.5, "fits": 1},
+        )  # fmt: skip
+        pair = next(iter(release.family.expected(release.params, [(0, 1)]))).reshape(12, 12)
+        found[most] = release.log.info[-1]["worst"], float(np.abs(np.diag(pair)[8:] - truth).sum())
+    print(found)
+    without, with_it = found[0], found[shrinkage.MOST_GIVEN]
+    assert without[0] > most_by_chance(10 * 144)
+    assert with_it[0] < most_by_chance(10 * 144)
+    assert with_it[1] < 0.6 * without[1]
 
 
 def test_rows_start_at_the_cell_that_lacks_most() -> None:

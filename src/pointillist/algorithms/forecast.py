@@ -19,6 +19,11 @@ parts of R with one attribute less, suggest one of R; in the tables that this wa
 ``HIGHER`` times sqrt(sum over all A, B of their products). To all of them 1 / n is added, which rows drawn from
 independent attributes would show.
 
+**Around a target.** If all wanted marginals share an attribute, such as the income that a model is to predict, what
+matters is how the others are distributed *given* each of its values, the rare ones, too. An error in cells with a value
+of the share m_c then counts 1 / (k m_c) times, on average over the k values. Components with the target get the mean of
+this as a factor.
+
 **Spending.** The precisions that a budget buys add up to a fixed sum, so the best plan is a point of a simplex. The
 forecast is minimised over it by multiplicative steps. All of this uses public facts and noisy values only.
 """
@@ -43,6 +48,9 @@ ERROR = math.sqrt(2 / math.pi)
 
 LEAST_SHARE = 1e-4
 """No one-way share is taken to be smaller."""
+
+LEAST_TARGET = 0.02
+"""No value of a target is taken to be rarer: what is known about it would hardly become better."""
 
 STEPS = 150
 SLOWNESS = 0.5
@@ -69,6 +77,7 @@ class Components:
         from scipy.sparse import csr_matrix
 
         self.domain, self.every = domain, tuple(every)
+        self._common = set.intersection(*map(set, wanted))
         self.place = {scope: n for n, scope in enumerate(self.every)}
         self.order = np.array([len(scope) for scope in self.every])
         self.cells = np.array([float(domain.cells_of(scope)) for scope in self.every])
@@ -83,6 +92,11 @@ class Components:
         rows, columns = map(np.array, zip(*needed, strict=True))
         self.needs = csr_matrix((np.ones(len(rows)), (rows, columns)), (len(wanted), len(self.every)))
         """Times what the components are off, squared: the same for the wanted marginals."""
+
+    @cached_property
+    def targets(self) -> tuple[int, ...]:
+        """The attributes that all of several wanted marginals have: what the others are wanted around."""
+        return tuple(sorted(self._common)) if self.needs.shape[0] > 1 else ()
 
     @cached_property
     def pairs(self) -> list[int]:
@@ -109,6 +123,17 @@ def _parts(scope: Attributes) -> list[Attributes]:
     return [part for k in range(1, len(scope) + 1) for part in itertools.combinations(scope, k)]
 
 
+def given_each_value(shares: np.ndarray) -> float:
+    """How many times as much the component of a target and other attributes counts, if the others are judged given each
+    value of the target, on average over its k values: 1/k sum_c 1 / (k m_c). It is 1 if all values are equally frequent.
+
+    Args:
+        shares: m, the estimated shares of the values of the target.
+    """
+    least = np.maximum(shares, LEAST_TARGET)
+    return max(1.0, float(np.mean(least.sum() / least)) / len(shares))
+
+
 BIN = math.log(4)
 """Cells are grouped by their share m: a group has shares within this factor, in logarithms."""
 
@@ -123,6 +148,10 @@ class Forecast:
 
     def __init__(self, components: Components, shares: Sequence[np.ndarray]) -> None:
         self.components = components
+        self.importance = np.ones(len(components.every))
+        for target in components.targets:
+            has = np.array([target in scope for scope in components.every])
+            self.importance[has] *= given_each_value(shares[target])
         least, bins = math.log(LEAST_SHARE), int(-math.log(LEAST_SHARE) / BIN) + 1
         single = []
         for share in shares:
@@ -166,7 +195,7 @@ class Forecast:
 
     def value(self, precision: np.ndarray) -> float:
         """The mean forecast of the wanted marginals, in total variation."""
-        return float(np.sqrt(self.components.needs @ self.errors(precision) ** 2).mean() / 2)
+        return float(np.sqrt(self.components.needs @ (self.importance * self.errors(precision)) ** 2).mean() / 2)
 
     def best(self, precision: np.ndarray, more: float) -> np.ndarray:
         """How to spend on top of what was measured: the share of every marginal.
@@ -179,7 +208,7 @@ class Forecast:
         share = np.full(len(precision), 1 / len(precision))
         best, least = share, math.inf
         for _ in range(STEPS):
-            errors, slopes = self._errors(precision + more * share)
+            errors, slopes = (self.importance * found for found in self._errors(precision + more * share))
             wanted = np.sqrt(components.needs @ errors**2)
             if wanted.mean() < least * (1 - ENOUGH):
                 best, least = share, float(wanted.mean())
