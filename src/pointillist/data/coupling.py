@@ -95,29 +95,26 @@ def couple(columns: Sequence[Column], codes: Sequence[np.ndarray], cells: dict[s
     if rows < FEWEST:
         return
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM,)))
-    sampled = np.arange(rows) if rows <= FITTED else np.sort(rng.choice(rows, FITTED, replace=False))
-    names, sample = [], []
+    few = np.arange(rows) if rows <= FITTED else np.sort(rng.choice(rows, FITTED, replace=False))
+    given, sample = [], []
     for column, own in zip(columns, codes, strict=True):
-        if (found := _placed(column, own[sampled], cells[column.name].take(pa.array(sampled)))) is not None:
-            names.append(column.name)
-            sample.append(found)
+        if (placed := _placed(column, own[few], cells[column.name].take(pa.array(few)))) is not None:
+            given.append((column, own))
+            sample.append(placed)
     models = _fitted(sample, rng)
-    if not models:
-        return
     coupled = dict(enumerate(sample))
-    if rows > FITTED:
-        own = {column.name: (column, code) for column, code in zip(columns, codes, strict=True)}
+    if models and rows > FITTED:
         used = sorted({*models, *(j for model in models.values() for j in model.parents)})
-        whole = {n: _placed(*own[names[n]], cells[names[n]]) for n in used}
-        coupled = {n: one for n, one in whole.items() if one is not None}
+        every = {n: _placed(*given[n], cells[given[n][0].name]) for n in used}
+        coupled = {n: placed for n, placed in every.items() if placed is not None}
         _swept(coupled, models, rng)
     for n in models:
-        if n in coupled:
-            cells[names[n]] = cells[names[n]].take(pa.array(coupled[n].sources))
+        name = given[n][0].name
+        cells[name] = cells[name].take(pa.array(coupled[n].sources))
 
 
 def _placed(column: Column, codes: np.ndarray, array: pa.Array) -> _Positions | None:
-    """The positions of a column; None if its codes are not in the order of their values, or hold no numbers or times."""
+    """The positions of a column; None if its codes do not follow the order of their values, or hold texts."""
     if not column.ordered or getattr(getattr(column, "base", column), "bins", "") in CYCLES:
         return None
     kind, values, missing = column_cells(column, array)
@@ -339,9 +336,7 @@ def _refitted(columns: dict[int, _Positions], k: int, model: _Model) -> _Model:
     centre = np.sum([heights[place] * weight for place, weight in hats], axis=0)
     middles, spreads = _spread(centre, (y - centre) ** 2, steady)
     split = tuple(np.split(heights, np.cumsum(sizes)[:-1]))
-    return replace(
-        model, parents=parents, knots=knots, heights=split, middles=middles, spreads=spreads, strays=strays
-    )
+    return replace(model, parents=parents, knots=knots, heights=split, middles=middles, spreads=spreads, strays=strays)
 
 
 def _one_more(
