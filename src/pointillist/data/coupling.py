@@ -58,6 +58,9 @@ MOST_TIED = 64
 STEPS, SWEEPS = 8, 2
 """How often models are fitted and drawn from, and how often all rows are drawn from the last ones."""
 
+MANY = 2**24
+"""With more cells, all rows are drawn once."""
+
 PARENTS = 4
 """The largest number of parents of a column."""
 
@@ -78,6 +81,9 @@ DIGITS = 6
 
 FAR = 9.0
 """No position is further out."""
+
+FINE = 2**15
+"""In how many positions functions are looked up."""
 
 
 def couple(columns: Sequence[Column], codes: Sequence[np.ndarray], cells: dict[str, pa.Array], seed: int) -> None:
@@ -118,7 +124,7 @@ def _placed(column: Column, codes: np.ndarray, array: pa.Array) -> _Positions | 
     if not column.ordered or getattr(getattr(column, "base", column), "bins", "") in CYCLES:
         return None
     kind, values, missing = column_cells(column, array)
-    return None if kind in (TEXT, TRUTH) else _Positions.of(codes.astype(np.intp), values, ~missing)
+    return None if kind in (TEXT, TRUTH) else _Positions.of(codes, values, ~missing)
 
 
 @dataclass
@@ -151,24 +157,27 @@ class _Positions:
         """The positions of decoded values; None if all of them are missing."""
         from scipy.special import ndtri
 
-        rows = np.flatnonzero(present)
+        rows = np.flatnonzero(present).astype(np.int32)
         if not len(rows):
             return None
-        _, level, counts = np.unique(values[rows], return_inverse=True, return_counts=True)
-        ends = np.cumsum(counts)
+        order = rows[np.argsort(values[rows], kind="stable")]
+        new = np.append(True, values[order[1:]] != values[order[:-1]])
+        starts = np.append(np.flatnonzero(new), len(rows))
+        z = np.zeros(len(groups), np.float32)
+        z[order] = ndtri((starts[:-1] + starts[1:]) / 2 / len(rows))[np.cumsum(new) - 1]
         size = int(groups.max()) + 1
-        first, last = np.full(size, len(counts)), np.full(size, -1)
-        np.minimum.at(first, groups[rows], level)
-        np.maximum.at(last, groups[rows], level)
-        used = np.flatnonzero(last >= 0)
-        low, high = np.full(size, -FAR), np.full(size, FAR)
-        low[used] = np.maximum(ndtri((ends - counts)[first[used]] / len(rows)), -FAR)
-        high[used] = np.minimum(ndtri(ends[last[used]] / len(rows)), FAR)
-        z = np.zeros(len(groups))
-        z[rows] = ndtri((ends - counts / 2) / len(rows))[level]
-        rows = rows[(last > first)[groups[rows]]]
-        places = rows[np.lexsort((z[rows], groups[rows]))]
-        return cls(groups, present, z, low, high, rows, places, z[places], np.arange(len(groups)))
+        by = np.argsort(groups[order], kind="stable")
+        ends = np.cumsum(np.bincount(groups[rows], minlength=size))
+        used = np.flatnonzero(np.diff(ends, prepend=0))
+        first, last = by[ends[used - 1] * (used > 0)], by[ends[used] - 1]
+        low, high, several = np.full(size, -FAR), np.full(size, FAR), np.zeros(size, bool)
+        low[used] = np.maximum(ndtri(first / len(rows)), -FAR)
+        high[used] = np.minimum(ndtri((last + 1) / len(rows)), FAR)
+        several[used] = values[order[first]] < values[order[last]]
+        places = order[by]
+        places = places[several[groups[places]]]
+        rows = rows[several[groups[rows]]]
+        return cls(groups, present, z, low, high, rows, places, z[places], np.arange(len(groups), dtype=np.int32))
 
     @cached_property
     def below(self) -> np.ndarray:
@@ -218,9 +227,16 @@ class _Positions:
         drawn = ndtri(below + rng.random(len(groups)) * mass)
         drawn = np.where(stray, drawn, centre + spread * np.where(upper, -drawn, drawn))
         along = (np.clip(drawn, low, high) - low) / (high - low)
-        by = self.rows[np.argsort(groups + along / 2, kind="stable")]
+        by = self.rows[_order((groups + along / 2) / len(self.low))]
         self.z[by] = self.levels
         self.sources[by] = self.places
+
+
+def _order(shares: np.ndarray) -> np.ndarray:
+    """The order of numbers in [0, 1), by their first 32 bits: the lower half of them first, then the upper one."""
+    bits = (shares * 2.0**32).astype(np.uint32)
+    order = np.argsort((bits & 0xFFFF).astype(np.uint16), kind="stable")
+    return np.asarray(order[np.argsort((bits >> 16).astype(np.uint16)[order], kind="stable")])
 
 
 @dataclass(frozen=True)
@@ -243,24 +259,31 @@ class _Model:
     strays: float = RARE
 
     def predict(self, columns: dict[int, _Positions], rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return m and s of some rows."""
-        centre = np.zeros(len(rows))
-        for j, knots, heights in zip(self.parents, self.knots, self.heights, strict=True):
-            for place, weight in _hats(columns[j], rows, knots):
-                centre += heights[place] * weight
+        """Return m and s of some rows. Functions are looked up at the nearest of ``FINE`` positions."""
         assert self.middles is not None
         assert self.spreads is not None
-        return centre, np.interp(centre, self.middles, self.spreads)
+        fine = np.linspace(-FAR, FAR, FINE)
+        centre = np.zeros(len(rows))
+        for j, knots, heights in zip(self.parents, self.knots, self.heights, strict=True):
+            line = sum(heights[place] * weight for place, weight in _hats(fine, np.ones(FINE, bool), knots))
+            found = np.asarray(line)[_nearest(columns[j].z[rows])]
+            centre += np.where(columns[j].present[rows], found, heights[-1])
+        return centre, np.interp(fine, self.middles, self.spreads)[_nearest(centre)]
 
 
-def _hats(column: _Positions, rows: np.ndarray, knots: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The two knots between which each row lies, with their weights: those of a line, which goes on at the ends.
+def _nearest(z: np.ndarray) -> np.ndarray:
+    """The number of the nearest of ``FINE`` positions."""
+    steps = (FINE - 1) / (2 * FAR)
+    return np.asarray(np.clip(z, -FAR, FAR) * steps + (FAR * steps + 0.5), np.intp)
+
+
+def _hats(z: np.ndarray, present: np.ndarray, knots: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The two knots between which positions lie, with their weights: those of a line, which goes on at the ends.
 
     Missing values have a knot of their own, the last one.
     """
-    present, z = column.present[rows], column.z[rows]
     if len(knots) == 1:
-        return [(np.where(present, 0, 1), np.ones(len(rows)))]
+        return [(np.where(present, 0, 1), np.ones(len(z)))]
     at = np.clip(np.searchsorted(knots, z) - 1, 0, len(knots) - 2)
     along = np.where(present, (z - knots[at]) / np.diff(knots)[at], 0.0)
     at = np.where(present, at, len(knots))
@@ -272,9 +295,7 @@ def _fitted(columns: list[_Positions], rng: np.random.Generator) -> dict[int, _M
     moving = [n for n, one in enumerate(columns) if len(one.rows)]
     if not moving or len(columns) < 2:
         return {}
-    matrix = np.stack([one.z for one in columns])
-    matrix = matrix / np.maximum(np.sqrt((matrix**2).sum(axis=1)), SMALLEST)[:, None]
-    correlations = np.round(matrix @ matrix.T, DIGITS)
+    correlations = _correlations(columns)
     ties = {k: _parents_of(k, correlations) for k in moving}
     closest = sorted((k for k in moving if ties[k][0]), key=lambda k: (-ties[k][1], k))[:MOST_TIED]
     models = {k: _Model(ties[k][0]) for k in closest}
@@ -288,9 +309,17 @@ def _fitted(columns: list[_Positions], rng: np.random.Generator) -> dict[int, _M
 
 def _swept(columns: dict[int, _Positions], models: dict[int, _Model], rng: np.random.Generator) -> None:
     """Draw all rows from models."""
-    for _ in range(SWEEPS):
+    cells = sum(len(columns[k].rows) for k in models)
+    for _ in range(SWEEPS if cells <= MANY else 1):
         for k, model in models.items():
             columns[k].hand_out(*model.predict(columns, columns[k].rows), model.strays, rng)
+
+
+def _correlations(columns: list[_Positions]) -> np.ndarray:
+    """The correlations of positions, with missing values at the mean."""
+    matrix = np.stack([np.where(one.present, one.z - one.z[one.present].mean(), 0.0) for one in columns])
+    matrix /= np.maximum(np.sqrt((matrix**2).sum(axis=1)), SMALLEST)[:, None]
+    return np.asarray(np.round(matrix @ matrix.T, DIGITS))
 
 
 def _parents_of(k: int, correlations: np.ndarray) -> tuple[tuple[int, ...], float]:
@@ -331,7 +360,7 @@ def _refitted(columns: dict[int, _Positions], k: int, model: _Model) -> _Model:
     knots = tuple(columns[j].knots for j in parents) if parents != model.parents or not model.knots else model.knots
     hats, sizes = [], [len(one) + 1 for one in knots]
     for j, own, start in zip(parents, knots, np.cumsum(sizes) - sizes, strict=True):
-        hats += [(place + start, weight) for place, weight in _hats(columns[j], rows, own)]
+        hats += [(place + start, weight) for place, weight in _hats(columns[j].z[rows], columns[j].present[rows], own)]
     heights = _least_squares(hats, sum(sizes), y, steady / spread**2)
     centre = np.sum([heights[place] * weight for place, weight in hats], axis=0)
     middles, spreads = _spread(centre, (y - centre) ** 2, steady)
