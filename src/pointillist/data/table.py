@@ -16,6 +16,7 @@ import numpy as np
 from pointillist.checks import at_least, check, one_of, whole
 from pointillist.data.columns import Grid
 from pointillist.data.columns.types import dense, nullable
+from pointillist.data.coupling import couple
 from pointillist.data.csv_files import read_csv
 from pointillist.data.dialects import TEXT_FILES, Dialect, recognise
 from pointillist.data.domain import Domain
@@ -148,7 +149,9 @@ class Table:
     def to_arrow(self, seed: int = 0) -> pa.Table:
         """Decode to an Arrow table, with the labels and types of the schema.
 
-        Numbers are drawn from their bins so that rows obey the rules of the schema, as far as their bins allow for it.
+        Numbers are drawn from their bins so that columns go together as their bins do
+        (:mod:`pointillist.data.coupling`), and so that rows obey the rules of the schema, as far as their bins allow
+        for it.
 
         Args:
             seed: The seed with which numbers are drawn from their bins.
@@ -158,6 +161,7 @@ class Table:
         rng = np.random.default_rng(seed)
         pairs = zip(self.schema.columns, self.codes, strict=True)
         cells = {column.name: column.decode(codes, rng) for column, codes in pairs}
+        couple(self.schema.columns, self.codes, cells, seed)
         for group in self.schema.rule_groups:
             group.settle(cells, [self.codes[n] for n in group.positions], rng)
         cells |= {extra.name: extra.make(len(self), rng) for _, extra in self.schema.extras}
