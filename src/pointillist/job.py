@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -13,9 +14,12 @@ import numpy as np
 
 from pointillist.algorithms import Method, Task, get_method
 from pointillist.checks import between, check, flag, one_of, present, real, share, whole
+from pointillist.data.columns import Discovered
+from pointillist.data.columns.discovered import MOST_DISCOVERED
 from pointillist.data.domain import Domain
-from pointillist.data.messages import fragment
+from pointillist.data.messages import column_called, fragment
 from pointillist.data.neighbours import Relation, Unit
+from pointillist.data.opening import OpenRows, discovered_in, numbered
 from pointillist.data.paid import Paid
 from pointillist.data.parquet import memory_here
 from pointillist.data.public import PublicTable
@@ -34,8 +38,9 @@ from pointillist.planning import METRICS, Expected, Plan, Situation, expected, l
 from pointillist.privacy.account import ledger_for, require_effect
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.composition import together_with
-from pointillist.privacy.curator import MOST_ROWS, Curator, Door, planned
-from pointillist.privacy.facts import Facts, Phase
+from pointillist.privacy.curator import MOST_ROWS, Curator, Door, OpenDoor, planned
+from pointillist.privacy.facts import Facts, Outline, Phase
+from pointillist.privacy.gaussian import LEAST_SCALES
 from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.privacy.ledger import Ledger
 from pointillist.queries.base import is_direct
@@ -46,9 +51,10 @@ from pointillist.queries.marginal import Marginal
 from pointillist.queries.suited import Limits, suited_workload
 from pointillist.queries.texts import parse_workload
 from pointillist.queries.workload import Workload, show_bytes
-from pointillist.refining import Refining
+from pointillist.refining import SHOWN_SHARE, Listing, Refining
 from pointillist.release import (
     Description,
+    Listed,
     MethodUsed,
     Privacy,
     PublicUsed,
@@ -171,8 +177,8 @@ def prepare(
     if rows is not None:
         rows = between("rows", whole("rows", rows), 1, MOST_ROWS, "give for example 1000")
     zcdp, settings = flag("zcdp", zcdp), _named(settings)
-    refining = _refining_of(source.schema)
-    planned_for = source.schema if refining is None else refining.planned
+    stage = _stage_of(source, budget, rows_known, public)
+    planned_for = source.schema if stage is None else stage.planned
     chosen = _method(method, planned_for.domain, group, settings, public)
     chosen.require_public(public is not None)
     grouping, configured = chosen.grouping(group), chosen.configure(settings)
@@ -182,12 +188,13 @@ def prepare(
     else:
         rule, hint = "must not be given with a workload", "write for example marginals:3@COLUMN as the workload"
         check(target is None, "target", brief(target), rule, hint)
-        queries, reason = planned_workload(workload, source.schema, most_cells), None
+        queries, reason = planned_workload(workload, source.schema, most_cells, stage), None
     _require_countable(source, queries)
     task = Task(queries, grouping, _public_table(public, planned_for), planned_for.lines)
     algorithm = chosen.algorithm(task, configured)
-    outline = algorithm.strategy.outline if refining is None else refining.before(algorithm.strategy.outline)
-    ledger = Ledger(budget) if zcdp else ledger_for(budget, rows_known, outline)
+    outline = algorithm.strategy.outline if stage is None else stage.before(algorithm.strategy.outline)
+    shown = 0.0 if stage is None else stage.shown
+    ledger = Ledger(budget, None, shown) if zcdp else ledger_for(budget, rows_known, outline, shown)
     noise = None if insecure_noise_seed is None else InsecureSeededNoise(insecure_noise_seed)
     options: dict[str, Any] = {"rows": rows, "seed": seed, "insecure_noise_seed": insecure_noise_seed, "zcdp": zcdp}
     options |= {"on_bad_value": on_bad_value} if on_bad_value != "error" else {}
@@ -201,12 +208,12 @@ def prepare(
         rows,
         seed,
         options,
-        None if refining is None else Stage(refining, public),
+        stage,
         reason=reason,
     )
     job.check_plan()
-    if refining is not None:
-        _check_coarsest(job, refining, public)
+    if stage is not None:
+        _check_others(job, stage)
     return job
 
 
@@ -223,24 +230,127 @@ def _require_countable(source: Source, workload: Workload) -> None:
     check(wide == 0, "workload", Shown(f"{wide:,} wide groups"), rule, hint)
 
 
-def _check_coarsest(job: Job, refining: Refining, public: Any) -> None:
-    """Refuse what would not fit if the noisy counts left one group of each fine column: they are only known later."""
-    queries = Workload.from_dict(job.task.workload.to_dict(), refining.coarsest.domain)
-    task = Task(queries, job.task.grouping, _public_table(public, refining.coarsest), refining.coarsest.lines)
-    replace(job, task=task, algorithm=job.method.algorithm(task, job.settings), _started=[]).check_plan()
+def _check_others(job: Job, stage: Stage) -> None:
+    """Refuse what would not fit if the stage left other columns than those that the job is planned for: fewer groups,
+    or fewer or more values. They are only known later."""
+    for way in stage.others:
+        queries = Workload.from_dict(job.task.workload.to_dict(), way.schema.domain)
+        task = Task(queries, job.task.grouping, _public_table(stage.public, way.schema), way.schema.lines)
+        algorithm = job.method.algorithm(task, job.settings)
+        facts = way.after(job.facts_before)
+        replace(job, task=task, algorithm=algorithm, known=facts, _started=[]).check_plan()
+
+
+@dataclass(frozen=True)
+class Way:
+    """Columns that a run may work with, as far as public facts tell.
+
+    Attributes:
+        schema: the columns, merged where they are fine.
+        after: what is left for the run when they are known.
+    """
+
+    schema: Schema
+    after: Callable[[Facts], Facts]
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The stage before a run whose table has fine columns.
+    """The stage before a run whose table has columns to be discovered, or fine ones.
 
     Attributes:
-        refining: what it measures, and what follows from that.
-        public: the public table as it was given, which is encoded again when the groups are known.
+        listing: what is discovered; None if all columns list their values.
+        refining: what is measured of fine columns, with as many values as a list carries where they are discovered, and
+            what follows from that; None if there are none.
+        public: the public table as it was given, which is encoded again when the columns are known.
+        ways: the columns that the run may work with; the first are those that it is planned for.
     """
 
-    refining: Refining
+    listing: Listing | None
+    refining: Refining | None
     public: Any
+    ways: tuple[Way, ...]
+
+    @classmethod
+    def of(cls, schemas: Sequence[Schema], listing: Listing | None, public: Any) -> Stage | None:
+        """The stage before a run; None if there is nothing to do.
+
+        Args:
+            schemas: lists of values that the run may come to; the first is the one that it is planned for.
+            listing: what is discovered before; None if all columns list their values.
+            public: the public table, as it was given.
+        """
+        refining = [_refining_of(schema) for schema in schemas]
+        if listing is None and refining[0] is None:
+            return None
+        ways = [way for schema, one in zip(schemas, refining, strict=True) for way in _ways(schema, one, listing)]
+        return cls(listing, refining[0], public, tuple(ways))
+
+    @property
+    def planned(self) -> Schema:
+        """The columns that the run is planned for."""
+        return self.ways[0].schema
+
+    @property
+    def others(self) -> tuple[Way, ...]:
+        """Other columns that it may come to."""
+        return self.ways[1:]
+
+    @property
+    def shown(self) -> float:
+        """The part of delta for showing values that only one unit has."""
+        return 0.0 if self.listing is None else self.listing.shown
+
+    def after(self, facts: Facts) -> Facts:
+        """What the run knows when the stage is over.
+
+        Args:
+            facts: what is known before it.
+        """
+        return self.ways[0].after(facts)
+
+    def before(self, outline: Outline) -> Outline:
+        """The outline of a run that this stage precedes.
+
+        Args:
+            outline: that of the run alone.
+        """
+        return lambda facts: outline(self.after(facts))
+
+    def describe(self, facts: Facts) -> tuple[str, ...]:
+        """The stage in a line for each of its parts.
+
+        Args:
+            facts: what is known before it.
+        """
+        first = () if self.listing is None else (self.listing.describe(facts),)
+        return first if self.refining is None else (*first, self.refining.describe())
+
+
+def _ways(schema: Schema, refining: Refining | None, listing: Listing | None) -> Iterator[Way]:
+    """The columns that may follow from lists of values: merged into the most groups, and into the fewest."""
+
+    def after(facts: Facts) -> Facts:
+        left = facts if listing is None else listing.after(facts)
+        return left if refining is None else refining.after(left)
+
+    found = [schema] if refining is None else [refining.planned, refining.coarsest]
+    return (Way(one, after) for one in found)
+
+
+def _stage_of(source: Source, budget: Budget, rows: int | None, public: Any) -> Stage | None:
+    """The stage before a run. A budget with which no value could be discovered is refused."""
+    schema = source.schema
+    if not discovered_in(schema):
+        return Stage.of([schema], None, public)
+    rule, hint = "must be a plain table or files where values are discovered", "give it as it is, not encoded"
+    check(hasattr(source, "listed"), "table", Shown(type(source).__name__), rule, hint)
+    listing = Listing(schema, budget.delta * SHOWN_SHARE)
+    ledgers = [Ledger(budget, scale, listing.shown) for scale in (None, *LEAST_SCALES)]
+    known = [planned(one, MOST_ROWS if rows is None else rows, private=rows is None) for one in ledgers]
+    listing.require_use(known[0], budget.epsilon)
+    most = max(listing.most(facts) for facts in known)  # whichever account the run will have
+    return Stage.of(listing.possible(most), listing, public)
 
 
 @dataclass(frozen=True)
@@ -257,9 +367,10 @@ class Job:
         rows: the number of synthetic rows; None for n, or its noisy count.
         seed: the seed of the post-processing.
         options: further arguments of :func:`prepare` that are needed to prepare the same job again.
-        stage: the stage before the run, if some columns are fine. The job is then planned for the largest number of
-            groups, and :meth:`refined` gives the one that is run.
-        refined_from: the schema as it was given and what the stage measured, for a refined job.
+        stage: the stage before the run, if values are discovered or some columns are fine. The job is then planned for
+            the largest number of values and groups, and :meth:`discovered` and :meth:`refined` give the one that is run.
+        discovered_from: the schema as it was given and the values that were discovered, if there were any.
+        refined_from: the schema with all values and what the stage measured, for a refined job.
         known: what was known before the stage, for a refined job: its ledger has been charged since.
         reason: why the workload was chosen, if nobody has named one.
     """
@@ -274,6 +385,7 @@ class Job:
     seed: int
     options: dict[str, Any]
     stage: Stage | None = None
+    discovered_from: Listed | None = None
     refined_from: Refined | None = None
     known: Facts | None = None
     reason: str | None = None
@@ -284,9 +396,13 @@ class Job:
         """What is known before anything is spent. A private number of rows is taken to be large."""
         if self.known is not None:
             return self.known
+        return self.facts_before if self.stage is None else self.stage.after(self.facts_before)
+
+    @cached_property
+    def facts_before(self) -> Facts:
+        """What is known before anything is spent, for the stage and the run together."""
         rows = self.curator.public_rows
-        facts = planned(self.curator.ledger, MOST_ROWS if rows is None else rows, private=rows is None)
-        return facts if self.stage is None else self.stage.refining.after(facts)
+        return planned(self.curator.ledger, MOST_ROWS if rows is None else rows, private=rows is None)
 
     @cached_property
     def phases(self) -> tuple[Phase, ...]:
@@ -351,7 +467,7 @@ class Job:
         rule, hint = "must be stated where the number of rows is private", "give a public guess, for example 50000"
         count = present("rows", known if rows is None else rows, rule, hint)
         count = between("rows", whole("rows", count), 2, MOST_ROWS, "give for example 50000")
-        stage = None if self.stage is None else self.stage.refining
+        stage = self.stage
         return Situation(
             self.method.name,
             self.task.workload,
@@ -361,6 +477,8 @@ class Job:
             count,
             known is None,
             bool(self.options.get("zcdp")),
+            shown=0.0 if stage is None else stage.shown,
+            stages=(lambda facts: ()) if stage is None else stage.describe,
         )
 
     def _with_method(self, name: str, situation: Situation) -> Situation | None:
@@ -380,11 +498,15 @@ class Job:
         if order > columns or math.comb(columns, order) > MOST_COMPARED or self.task.workload.weights:
             return None
         try:
-            task = replace(self.task, workload=planned_workload(text, self.schema, situation.rows), public=None)
+            task = replace(self.task, workload=self._asked(text, situation.rows), public=None)
             outline = self.method.algorithm(task, self.settings).strategy.outline
             return replace(situation, workload=task.workload, outline=outline)
         except PointillistError:
             return None
+
+    def _asked(self, text: str, max_cells: int) -> Workload:
+        """Another workload, over the columns that the job is planned for."""
+        return planned_workload(text, self.schema, max_cells, self.stage)
 
     def _shares(self, public: Any) -> tuple[np.ndarray, ...] | None:
         """The one-way marginals of a public table; None if there is none, or none with all columns that matter."""
@@ -404,7 +526,7 @@ class Job:
     @property
     def _planned_for(self) -> Schema:
         """The schema that the job is planned for."""
-        return self.schema if self.stage is None else self.stage.refining.planned
+        return self.schema if self.stage is None else self.stage.planned
 
     @property
     def memory(self) -> int:
@@ -506,8 +628,32 @@ class Job:
             announce: gets a few lines about the size of the job and about what was found.
         """
         with watched(progress) as call:
-            job = self.refined(self.curator, announce)
+            job = self.discovered(self.curator, announce)
+            job = job.refined(job.curator, announce)
             return job.release(*job.execute(job.curator, call, announce))
+
+    def discovered(self, door: OpenDoor, announce: Callable[[str], None] = lambda text: None) -> Job:
+        """The job that goes on: this one, or one with the values that were discovered, which costs a share of the
+        budget.
+
+        Args:
+            door: a door to this job's curator.
+            announce: gets a line about what is done, and one about what was found.
+        """
+        if self.stage is None or self.stage.listing is None:
+            return self
+        listing = self.stage.listing
+        self._begin("discovering values")
+        announce(listing.describe(self.facts_before))
+        facts = door.open()
+        with self._stopping(Log(facts)):
+            found = door.discover(listing.asked(facts))
+            schema = listing.listed(found, facts.total)
+            announce(listing.found(schema))
+            stage = Stage.of([schema], None, self.stage.public)
+            after = self._onto(schema if stage is None else stage.planned, self.stage.public)
+        curator = self.curator.in_lists(schema)
+        return replace(after, curator=curator, schema=schema, stage=stage, discovered_from=Listed(self.schema, found))
 
     def refined(self, door: Door, announce: Callable[[str], None] = lambda text: None) -> Job:
         """The job that is run: this one, or one with the fine columns merged, which costs a share of the budget.
@@ -516,39 +662,44 @@ class Job:
             door: a door to this job's curator.
             announce: gets a line about what is done.
         """
-        if self.stage is None:
+        if self.stage is None or self.stage.refining is None:
             return self
-        if self._started:
-            raise PointillistError("this job was run already, and its budget is spent; prepare a new one")
         refining = self.stage.refining
+        self._begin("refining columns")
         announce(refining.describe())
-        report_phase("refining columns")
-        self._started.append(True)
         facts = door.open()
         log = Log(facts)
-        try:
+        with self._stopping(log):
             measured = door.measure(refining.asked(facts))
             log.rounds.append(Round(measurements=measured))
             schema = refining.merged(measured, facts)
             curator = self.curator.in_groups(schema)
-            queries = Workload.from_dict(self.task.workload.to_dict(), schema.domain)
-            task = Task(queries, self.task.grouping, _public_table(self.stage.public, schema), schema.lines)
-            algorithm = self.method.algorithm(task, self.settings)
+            after = self._onto(schema, self.stage.public)
+        return replace(after, curator=curator, schema=schema, stage=None, refined_from=Refined(self.schema, log))
+
+    def _begin(self, name: str) -> None:
+        """Begin a part of the stage. A job runs once."""
+        if self._started:
+            raise PointillistError("this job was run already, and its budget is spent; prepare a new one")
+        report_phase(name)
+        self._started.append(True)
+
+    def _onto(self, schema: Schema, public: Any) -> Job:
+        """The same job for other columns of the same names."""
+        queries = Workload.from_dict(self.task.workload.to_dict(), schema.domain)
+        task = Task(queries, self.task.grouping, _public_table(public, schema), schema.lines)
+        algorithm = self.method.algorithm(task, self.settings)
+        return replace(self, task=task, algorithm=algorithm, known=self.facts, _started=[])
+
+    @contextmanager
+    def _stopping(self, log: Log) -> Iterator[None]:
+        """Whatever stops what is done inside, what was spent must be told."""
+        try:
+            yield
         except PointillistError as error:
             raise self.stopped(str(error), log) from error
-        except (Exception, KeyboardInterrupt) as error:  # whatever it is, what was spent must be told
+        except (Exception, KeyboardInterrupt) as error:
             raise self.stopped(f"the run was stopped by {in_short(error)}", log) from error
-        return replace(
-            self,
-            task=task,
-            algorithm=algorithm,
-            curator=curator,
-            schema=schema,
-            stage=None,
-            refined_from=Refined(self.schema, log),
-            known=self.facts,
-            _started=[],
-        )
 
     def execute(self, door: Door, progress: SpendingProgress, announce: Callable[[str], None]) -> tuple[Any, Log]:
         """Run the loop against a door to this job's curator: the model and the transcript."""
@@ -603,7 +754,7 @@ class Job:
 
     def _description(self, log: Log, drawn: Rows) -> Description:
         """What the release says about itself."""
-        public = self.task.public
+        public, given = self.task.public, self.discovered_from or self.refined_from
         return Description(
             method=MethodUsed(
                 name=self.method.name,
@@ -623,7 +774,8 @@ class Job:
             seed=self.seed,
             schema=self.schema.to_dict(),
             versions=versions(),
-            given=None if self.refined_from is None else self.refined_from.schema.to_dict(),
+            given=None if given is None else given.schema.to_dict(),
+            discovered=None if self.discovered_from is None else self.discovered_from.found,
             rules=drawn.rules,
             matched=drawn.matched,
         )
@@ -652,6 +804,7 @@ class Job:
             ledger=ledger.entries,
             unit=ledger.budget.unit,
             with_schema=both,
+            delta_shown=ledger.delta_shown or None,
         )
 
 
@@ -712,24 +865,45 @@ def _refining_of(schema: Schema) -> Refining | None:
     return Refining(schema) if any(column.fine for column in schema.columns) else None
 
 
-def planned_workload(workload: str | Workload, given: Schema, max_cells: int | None = None) -> Workload:
-    """The workload over the domain that a run is planned for: fine columns with the largest number of groups.
+def planned_workload(
+    workload: str | Workload, given: Schema, max_cells: int | None = None, stage: Stage | None = None
+) -> Workload:
+    """The workload over the domain that a run is planned for: columns without fixed codes have as many as they may get.
 
     Args:
         workload: a workload over the given columns, a text such as ``marginals:3``, or the name of a TOML file.
         given: the columns.
         max_cells: a random draw takes marginals of at most this number of cells.
+        stage: the stage before the run; by default that of the schema alone.
     """
-    refining = _refining_of(given)
-    if refining is None:
+    stage = _stage_alone(given) if stage is None else stage
+    if stage is None:
         return sized(workload_of(workload, given, max_cells))
     as_text = isinstance(workload, str)
-    asked = workload_of(workload, refining.planned if as_text else given, max_cells)
+    asked = workload_of(workload, _named_columns(given, stage.planned) if as_text else given, max_cells)
+    pairs = enumerate(zip(given.columns, stage.planned.columns, strict=True))
+    loose = {i for i, (one, made) in pairs if one is not made}
     fixed = {i for queries in asked.queries if not isinstance(queries, Marginal) for i in queries.scope}
-    names = Shown(f"other queries of {[given.domain.names[i] for i in sorted(fixed & set(refining.fine))][:3]}")
-    rule, hint = "must be of marginals where columns have no fixed bins", "give these columns edges and merge = false"
-    check(not fixed & set(refining.fine), "workload", names, rule, hint)
-    return sized(asked if as_text else Workload.from_dict(asked.to_dict(), refining.planned.domain))
+    names = Shown(f"other queries of {[given.domain.names[i] for i in sorted(fixed & loose)][:3]}")
+    rule = "must be of marginals where columns have no fixed bins or values"
+    hint = "give these columns edges or values, and merge = false"
+    check(not fixed & loose, "workload", names, rule, hint)
+    return sized(Workload.from_dict(asked.to_dict(), stage.planned.domain))
+
+
+def _stage_alone(schema: Schema) -> Stage | None:
+    """The stage before a run of which nothing but the columns is known."""
+    if not discovered_in(schema):
+        return Stage.of([schema], None, None)
+    listing = Listing(schema, SHOWN_SHARE)
+    return Stage.of(listing.possible(MOST_DISCOVERED), listing, None)
+
+
+def _named_columns(given: Schema, planned: Schema) -> Schema:
+    """The columns that the text of a workload is about: as planned, but values that are not known have no names."""
+    pairs = zip(given.columns, planned.columns, strict=True)
+    columns = (replace(one, most=made.size - 2) if isinstance(one, Discovered) else made for one, made in pairs)
+    return replace(planned, columns=tuple(columns))
 
 
 def unit_of(name: str | None, max_rows: int | None) -> Unit | None:
@@ -800,6 +974,11 @@ def source_of(table: Any, schema: Schema | None, unit: Unit | None = None, readi
     hint = "pass schema=Schema.load(...)"
     given = present("schema", schema, "must be given with a plain table", hint)
     check(isinstance(given, Schema), "schema", brief(given), "must be a Schema", hint)
+    if discovered_in(given):
+        rule, hint = "must list its values for rows of Spark", "list them, or give the rows as files"
+        name = column_called(given.columns[discovered_in(given)[0]].name)
+        check(not is_spark(table), name, Shown("values to discover"), rule, hint)
+        return OpenRows(source_of(table, numbered(given), unit, reading), given)
     if is_spark(table):
         rule, hint = "must not be given with a Spark DataFrame", "keep one row of each unit with Spark, or give files"
         check(unit is None, "unit", Shown(unit and fragment(unit.name)), rule, hint)

@@ -27,12 +27,14 @@ class Situation:
         method: the name of the method.
         workload: the queries that are wanted.
         outline: the phases of the run.
-        after: what is left for it after the stage that merges fine columns, if there is one.
+        after: what is left for it after the stage that discovers values and merges fine columns, if there is one.
         budget: what may be spent.
         rows: the number of rows.
         private: whether their true number is private, so that a share of the budget counts them.
         zcdp: whether the account is zCDP in any case.
         shares: one-way marginals of a public table, if there is one.
+        shown: the part of delta for showing values that only one unit has.
+        stages: what is done before the run, in words, by what is known before it.
     """
 
     method: str
@@ -44,6 +46,8 @@ class Situation:
     private: bool
     zcdp: bool
     shares: tuple[np.ndarray, ...] | None = None
+    shown: float = 0.0
+    stages: Callable[[Facts], tuple[str, ...]] = lambda facts: ()
 
     def at(self, epsilon: float) -> Situation:
         """The same with another epsilon.
@@ -56,9 +60,14 @@ class Situation:
     @cached_property
     def facts(self) -> Facts:
         """What the run knows at its start."""
-        known = None if self.private else self.rows
-        whole = Ledger(self.budget) if self.zcdp else ledger_for(self.budget, known, self._whole)
-        return self.after(planned(whole, self.rows, private=self.private))
+        return self.after(self.facts_before)
+
+    @cached_property
+    def facts_before(self) -> Facts:
+        """What is known before the stage."""
+        known, plain = None if self.private else self.rows, Ledger(self.budget, None, self.shown)
+        whole = plain if self.zcdp else ledger_for(self.budget, known, self._whole, self.shown)
+        return planned(whole, self.rows, private=self.private)
 
     def _whole(self, facts: Facts) -> tuple[Phase, ...]:
         """The phases by what is known before the stage."""
