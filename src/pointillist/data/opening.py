@@ -156,7 +156,7 @@ class OpenRows(SameRows):
         counts = np.zeros(len(texts), np.int64)
         for batch in self.source.batches():
             counts += np.bincount(batch[place], minlength=len(texts))
-        kept = sorted((text, n) for n, text in enumerate(texts) if may_be_listed(text) and counts[n])
+        kept = sorted((str(text), n) for n, text in enumerate(texts) if may_be_listed(text) and counts[n])
         return [text for text, _ in kept], counts[[n for _, n in kept]]
 
     def listed(self, schema: Schema) -> Source:
