@@ -368,7 +368,7 @@ class Job:
         seed: the seed of the post-processing.
         options: further arguments of :func:`prepare` that are needed to prepare the same job again.
         stage: the stage before the run, if values are discovered or some columns are fine. The job is then planned for
-            the largest number of values and groups, and :meth:`discovered` and :meth:`refined` give the one that is run.
+            the largest number of values and groups; :meth:`discovered` and :meth:`refined` give the one that is run.
         discovered_from: the schema as it was given and the values that were discovered, if there were any.
         refined_from: the schema with all values and what the stage measured, for a refined job.
         known: what was known before the stage, for a refined job: its ledger has been charged since.
@@ -750,7 +750,8 @@ class Job:
         """The error of a run that stopped after budget was spent."""
         noise, names = self.curator.noise.description, self.schema.domain.names
         before = None if self.refined_from is None else self.refined_from.log
-        return RunStopped(reason, log, self.curator.ledger, noise, names, before)
+        found = None if self.discovered_from is None else self.discovered_from.found
+        return RunStopped(reason, log, self.curator.ledger, noise, names, before, found)
 
     def _description(self, log: Log, drawn: Rows) -> Description:
         """What the release says about itself."""

@@ -13,7 +13,6 @@ from typing import Any, Self
 
 from pointillist.checks import check, one_of
 from pointillist.data.declared import declared_schema
-from pointillist.data.schema import Schema
 from pointillist.data.table import Table, as_pandas, as_polars
 from pointillist.errors import Shown
 from pointillist.queries.workload import Workload
@@ -187,7 +186,7 @@ class Synthesizer:
         """
         release = Release.load(path)
         about, unit = release.description, release.description.privacy.unit
-        schema = release.schema if about.given is None else Schema.from_dict(about.given)
+        schema = release.given
         made = cls(
             about.privacy.epsilon,
             about.privacy.delta,

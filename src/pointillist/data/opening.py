@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -152,12 +152,23 @@ class OpenRows(SameRows):
             column: The name of the column.
         """
         place = self.schema.domain.index(column)
-        texts = cast(Numbered, self.source.schema.columns[place]).texts
-        counts = np.zeros(len(texts), np.int64)
-        for batch in self.source.batches():
-            counts += np.bincount(batch[place], minlength=len(texts))
+        texts, counts = self._read[place].texts, self._counts[place]
         kept = sorted((str(text), n) for n, text in enumerate(texts) if may_be_listed(text) and counts[n])
         return [text for text, _ in kept], counts[[n for _, n in kept]]
+
+    @cached_property
+    def _read(self) -> dict[int, Numbered]:
+        """The columns to be discovered, by their positions."""
+        return {n: one for n, one in enumerate(self.source.schema.columns) if isinstance(one, Numbered)}
+
+    @cached_property
+    def _counts(self) -> dict[int, np.ndarray]:
+        """How many rows have each text: all columns in one pass."""
+        found = {place: np.zeros(len(one.texts), np.int64) for place, one in self._read.items()}
+        for batch in self.source.batches():
+            for place, counts in found.items():
+                counts += np.bincount(batch[place], minlength=len(counts))
+        return found
 
     def listed(self, schema: Schema) -> Source:
         """Return the same rows under lists of values.

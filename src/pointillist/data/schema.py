@@ -441,10 +441,7 @@ def _check_known(rules: Sequence[Rule], columns: Sequence[Column]) -> None:
     """Refuse rules about columns whose values are not known yet."""
     unknown = {column.name for column in columns if isinstance(column, Discovered)}
     named = [name for rule in rules for name in rule.columns if name in unknown]
-    rule, hint = (
-        "must not be about columns whose values are discovered",
-        "list the values of the column, or drop the rule",
-    )
+    rule, hint = "must not be about columns whose values are discovered", "list their values, or remove the rule"
     check(not named, "rule", fragment(named[:3]), rule, hint)
 
 

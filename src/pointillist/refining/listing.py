@@ -151,9 +151,8 @@ class Listing:
         names = [column.name for column in self.columns.values()]
         shown = ", ".join(str(fragment(Shown(name))) for name in names[:5])
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        text = (
-            f"{self.share:.0%} of the budget and {self.shown:.2g} of delta discover the values of {shown}{more} first"
-        )
+        paid = f"{self.share:.0%} of the budget and {self.shown:.2g} of delta"
+        text = f"{paid} discover the values of {shown}{more} first"
         return f"{text}: those with a noisy count of {self.threshold(facts):,} or more, at most {self.most(facts):,}"
 
     def found(self, listed: Schema) -> str:

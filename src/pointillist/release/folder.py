@@ -126,6 +126,12 @@ class Release:
         return self.table.schema
 
     @cached_property
+    def given(self) -> Schema:
+        """The columns as they were given to the run: before values were discovered, and fine columns merged."""
+        given = self.description.given
+        return self.schema if given is None else Schema.from_dict(given)
+
+    @cached_property
     def workload(self) -> Workload:
         """The workload that the release was made for. The log may hold other queries, which were measured for it."""
         return Workload.from_dict(self.description.workload, self.schema.domain)

@@ -152,7 +152,7 @@ class Categorical:
             "remove the repeated ones",
         )
         some = len(values) > 0 or self.other is not None
-        check(some, where, [], "must list its values", 'write values = [...], or values = "discover"')
+        check(some, where, [], "must list its values", "write values = [...]")
         kinds = {type(value) for value in labels}
         rule = "must list values of one type (strings, whole numbers or true/false, 'other' included)"
         names = Shown(sorted(kind.__name__ for kind in kinds))
