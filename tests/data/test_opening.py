@@ -153,7 +153,12 @@ def test_rows_are_coded_as_under_a_declared_list() -> None:
 
 @pytest.mark.parametrize(
     "cells",
-    [[3, 1, None, 3], [True, False, None, True], [1.5, float("nan"), None, 1.5], pa.array(["a", "b", "a"]).dictionary_encode()],
+    [
+        [3, 1, None, 3],
+        [True, False, None, True],
+        [1.5, float("nan"), None, 1.5],
+        pa.array(["a", "b", "a"]).dictionary_encode(),
+    ],
     ids=str,
 )
 def test_cells_of_other_types_are_texts(cells: Any) -> None:

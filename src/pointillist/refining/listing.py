@@ -109,14 +109,6 @@ class Listing:
         """
         return _most(facts.total, self.threshold(facts))
 
-    def sized(self, most: int) -> Schema:
-        """The schema as it is given, with a smaller limit on the values that are listed: what workloads are made for.
-
-        Args:
-            most: the most values of a column.
-        """
-        return self._with({place: replace(column, most=most) for place, column in self.columns.items()})
-
     def possible(self, most: int) -> tuple[Schema, ...]:
         """Schemas that the run may come to: that with the most codes, which it is planned for, and others.
 
