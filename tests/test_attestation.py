@@ -1116,7 +1116,7 @@ def test_the_commands(plain: Path, command: Callable[..., tuple[int, str]]) -> N
     assert "signed plain with the key " in text
     code, text = command("verify", "plain", "--public-key", "key.pem.pub", "--replay")
     assert code == 0
-    assert "verified: all 18 checks that apply to plain passed" in text
+    assert "verified: all 19 checks that apply to plain passed" in text
     words = [line.split()[0] for line in text.splitlines()]
     assert (words.count("ok"), words.count("skipped"), words[-1]) == (18, 2, "verified:")  # it has no replicates
     code, text = command("verify", "plain", "--json")
