@@ -45,6 +45,7 @@ from pointillist.privacy.gaussian import LEAST_SCALES, gaussian_rho_of
 from pointillist.privacy.ledger import Entry, rounded_up
 from pointillist.privacy.thresholds import log_shown
 from pointillist.release.journal import Journal
+from pointillist.reports import registry_record
 from pointillist.runs import journal_of
 
 TOWNS = ("Aba", "Bebe", "Cece", "Dodo")
@@ -184,7 +185,7 @@ def test_the_release_depends_on_the_data_through_the_noise_alone(relation: str, 
     assert all(map(np.array_equal, first.table.codes, second.table.codes))
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "stream", "again", "unit", "polars"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "stream", "again", "unit", "polars", "duckdb"])
 def test_other_kinds_of_tables_give_the_same_release(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,6 +198,9 @@ def test_other_kinds_of_tables_give_the_same_release(
         frame.to_csv(data, index=False)
     elif kind == "stream":
         data = pa.RecordBatchReader.from_batches(arrow.schema, arrow.to_batches(max_chunksize=100))
+    elif kind == "duckdb":
+        duckdb = pytest.importorskip("duckdb")
+        data = duckdb.connect().from_arrow(arrow)
     elif kind == "polars":
         data = pytest.importorskip("polars").from_pandas(frame)
     elif kind == "unit":
@@ -211,6 +215,19 @@ def test_other_kinds_of_tables_give_the_same_release(
     release = synthesize(data, schema=PLAIN, **options)
     assert release.description.discovered == reference.description.discovered
     assert all(map(np.array_equal, release.table.codes, reference.table.codes))
+
+
+@pytest.mark.parametrize(
+    "method",
+    [{"method": "auto", "settings": {"rows": 20, "t_max": 10}}, {"method": "pmw_pub", "settings": {"rounds": 2}}],
+    ids=str,
+)
+def test_a_public_table_is_encoded_again(method: dict[str, Any], tmp_path: Path) -> None:
+    public = people(500, seed=7)
+    release = synthesize(people(), schema=SCHEMA, public=public, out=tmp_path / "r", **MWEM | method)
+    assert release.schema.columns[0].labels == (*TOWNS, "other")
+    report = verify(tmp_path / "r", replay=True, public=public)
+    assert [one for one in report.checks if one.status == "failed"] == []
 
 
 def test_the_familiar_form(tmp_path: Path) -> None:
@@ -477,6 +494,8 @@ def test_from_a_csv_file_to_figures(more: list[str], run: Run, home: Path) -> No
     asked = run("workload", "marginals:2", "--data", "s.toml")
     assert asked.code == 0
     options = ["--epsilon", "2", "--method", "mwem", "--rounds", "2", "--workload", "marginals:2", *more]
+    figures = run("synth", "towns.csv", "--schema", "s.toml", "--out", "first", "--json", *options)
+    assert json.loads(figures.out)["delta_shown"] == 0.2 * json.loads(figures.out)["delta"]
     made = run("synth", "towns.csv", "--schema", "s.toml", "--out", "release", *options)
     assert made.code == 0
     assert "Part of delta for showing a value that only one unit has" in made.out
@@ -488,7 +507,13 @@ def test_from_a_csv_file_to_figures(more: list[str], run: Run, home: Path) -> No
     assert run("evaluate", "towns.csv", "release", "--schema", "s.toml").code == 0
     assert run("answer", "release", 'town == "Aba"').code == 0
     assert run("report", "release", "--out", "page.html").code == 0
-    assert "values of columns that nobody could list beforehand" in Path("page.html").read_text()
+    page = Path("page.html").read_text()
+    assert "values of columns that nobody could list beforehand" in page
+    assert "in columns whose values the run has discovered" in page
+    record = registry_record(Release.load("release"), None)["deployment"]
+    assert record["dp_variant"]["variant_name"] == "Approximate DP"
+    assert "but for those that the run has discovered" in record["dp_variant"]["unprotected_quantities"]
+    assert "rho" not in record["privacy_loss"]["privacy_parameters"]
 
 
 def test_the_command_line_refuses_and_writes_nothing(run: Run, home: Path) -> None:
