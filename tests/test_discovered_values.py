@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from pointillist import (
     resume,
     synthesize,
 )
+from pointillist.algorithms import METHODS, Public
 from pointillist.attestation import verify
 from pointillist.auditing import audit
 from pointillist.data import scanning
@@ -136,6 +138,23 @@ def test_the_rest_goes_on_as_with_a_declared_list() -> None:
     assert listed.task.workload.to_dict() == release.description.workload
     assert listed.algorithm.family.to_dict() == release.description.family
     assert release.description.rho == pytest.approx(0.95 * release.description.privacy.rho)
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+@pytest.mark.parametrize("more", RELATIONS, ids=str)
+def test_every_method_pays_the_same_share_and_goes_on(method: str, more: dict[str, Any]) -> None:
+    public = people(300, seed=9) if METHODS[method].public is Public.NEEDED else None
+    options: dict[str, Any] = {"epsilon": 2.0, "method": method, "workload": "marginals:2,3", "public": public}
+    if "rounds" in {one.name for one in fields(METHODS[method].settings)}:
+        options["settings"] = {"rounds": 2}
+    job = prepare(people(), schema=SCHEMA, **options, **more)
+    after = job.discovered(job.curator)
+    *counted, entry = job.curator.ledger.entries
+    assert (entry.label, len(counted)) == ("discovery", 1 if more else 0)
+    left = job.curator.ledger.limit - sum(one.rho for one in counted)
+    assert entry.rho == pytest.approx(0.05 * left)  # whatever least scale the account has
+    assert after.schema.columns[0].labels == (*TOWNS, "other")
+    after.check_plan()
 
 
 def test_many_values_are_merged_and_both_stages_are_kept(tmp_path: Path) -> None:

@@ -310,12 +310,15 @@ class Stage:
         return self.ways[0].after(facts)
 
     def before(self, outline: Outline) -> Outline:
-        """The outline of a run that this stage precedes.
+        """The outline of a run that this stage precedes, with the noise on values that are discovered.
 
         Args:
             outline: that of the run alone.
         """
-        return lambda facts: outline(self.after(facts))
+        if self.listing is None:
+            return lambda facts: outline(self.after(facts))
+        phase = self.listing.phase
+        return lambda facts: (phase(facts), *outline(self.after(facts)))
 
     def describe(self, facts: Facts) -> tuple[str, ...]:
         """The stage in a line for each of its parts.
@@ -467,18 +470,15 @@ class Job:
         rule, hint = "must be stated where the number of rows is private", "give a public guess, for example 50000"
         count = present("rows", known if rows is None else rows, rule, hint)
         count = between("rows", whole("rows", count), 2, MOST_ROWS, "give for example 50000")
-        stage = self.stage
         return Situation(
             self.method.name,
             self.task.workload,
             self.algorithm.strategy.outline,
-            (lambda facts: facts) if stage is None else stage.after,
+            self.stage,
             self.curator.ledger.budget,
             count,
             known is None,
             bool(self.options.get("zcdp")),
-            shown=0.0 if stage is None else stage.shown,
-            stages=(lambda facts: ()) if stage is None else stage.describe,
         )
 
     def _with_method(self, name: str, situation: Situation) -> Situation | None:

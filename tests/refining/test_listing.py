@@ -43,6 +43,7 @@ def test_the_threshold_is_that_of_the_curator(facts: Facts) -> None:
     one = listing.asked(facts)[0]
     square = 2 if facts.relation is Relation.REPLACE else 9
     sigma = gaussian_scale(one.rho, square)
+    assert listing.phase(facts).noise == (sigma, sigma)
     assert listing.threshold(facts) == threshold_of(one.delta, sigma, facts.rows_per_unit)
     assert log_shown(listing.threshold(facts), sigma, facts.rows_per_unit) < -20
 

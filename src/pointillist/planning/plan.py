@@ -287,7 +287,7 @@ def make_plan(
         target=None if target is None or not found.errors else reached(situation, *target),
         advice=advise(situation, others, orders) if found.errors else None,
         basis=_basis(found, situation),
-        stages=situation.stages(situation.facts_before),
+        stages=situation.stages,
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -19,6 +19,23 @@ from pointillist.queries.workload import Workload
 __all__ = ["Situation"]
 
 
+class Before(Protocol):
+    """What comes before the rounds of a run, as far as public facts fix it."""
+
+    @property
+    def shown(self) -> float:
+        """The part of delta for showing values that only one unit has."""
+
+    def after(self, facts: Facts) -> Facts:
+        """What is left for the rounds, by what is known before."""
+
+    def before(self, outline: Outline) -> Outline:
+        """The phases of all together, by those of the rounds alone."""
+
+    def describe(self, facts: Facts) -> tuple[str, ...]:
+        """What is done and what it costs, in words, by what is known before."""
+
+
 @dataclass(frozen=True)
 class Situation:
     """What is known of a run before it starts. The rows are a number that is public, or that somebody states.
@@ -27,27 +44,23 @@ class Situation:
         method: the name of the method.
         workload: the queries that are wanted.
         outline: the phases of the run.
-        after: what is left for it after the stage that discovers values and merges fine columns, if there is one.
+        stage: what comes before it, if values are discovered or fine columns merged; else None.
         budget: what may be spent.
         rows: the number of rows.
         private: whether their true number is private, so that a share of the budget counts them.
         zcdp: whether the account is zCDP in any case.
         shares: one-way marginals of a public table, if there is one.
-        shown: the part of delta for showing values that only one unit has.
-        stages: what is done before the run, in words, by what is known before it.
     """
 
     method: str
     workload: Workload
     outline: Outline
-    after: Callable[[Facts], Facts]
+    stage: Before | None
     budget: Budget
     rows: int
     private: bool
     zcdp: bool
     shares: tuple[np.ndarray, ...] | None = None
-    shown: float = 0.0
-    stages: Callable[[Facts], tuple[str, ...]] = lambda facts: ()
 
     def at(self, epsilon: float) -> Situation:
         """The same with another epsilon.
@@ -60,18 +73,21 @@ class Situation:
     @cached_property
     def facts(self) -> Facts:
         """What the run knows at its start."""
-        return self.after(self.facts_before)
+        return self.facts_before if self.stage is None else self.stage.after(self.facts_before)
 
     @cached_property
     def facts_before(self) -> Facts:
         """What is known before the stage."""
-        known, plain = None if self.private else self.rows, Ledger(self.budget, None, self.shown)
-        whole = plain if self.zcdp else ledger_for(self.budget, known, self._whole, self.shown)
+        known, shown = None if self.private else self.rows, 0.0 if self.stage is None else self.stage.shown
+        outline = self.outline if self.stage is None else self.stage.before(self.outline)
+        plain = Ledger(self.budget, None, shown)
+        whole = plain if self.zcdp else ledger_for(self.budget, known, outline, shown)
         return planned(whole, self.rows, private=self.private)
 
-    def _whole(self, facts: Facts) -> tuple[Phase, ...]:
-        """The phases by what is known before the stage."""
-        return self.outline(self.after(facts))
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """What comes before the rounds, in words."""
+        return () if self.stage is None else self.stage.describe(self.facts_before)
 
     @property
     def phases(self) -> tuple[Phase, ...]:

@@ -21,7 +21,7 @@ from pointillist.data.opening import discovered_in, listed_column
 from pointillist.data.schema import Schema
 from pointillist.errors import Shown
 from pointillist.privacy.curator import Found, Seek
-from pointillist.privacy.facts import Facts
+from pointillist.privacy.facts import Facts, Phase
 from pointillist.privacy.ledger import minus, split
 from pointillist.privacy.mechanisms import gaussian_scale
 from pointillist.privacy.sensitivity import square_of_values
@@ -79,14 +79,25 @@ class Listing:
         """
         return replace(facts, rho=minus(facts.rho, sum(Fraction(one.rho) for one in self.asked(facts))))
 
+    def phase(self, facts: Facts) -> Phase:
+        """The stage as a phase of the run.
+
+        Args:
+            facts: what is known before.
+        """
+        sigma = self._sigma(facts)
+        return Phase(1, len(self.columns), False, (sigma, sigma), what="columns whose values are discovered")
+
     def threshold(self, facts: Facts) -> int:
         """The noisy count from which on a value is listed.
 
         Args:
             facts: what is known before.
         """
-        one = self.asked(facts)[0]
-        return threshold_of(one.delta, gaussian_scale(one.rho, square_of_values(facts)), facts.rows_per_unit)
+        return threshold_of(self.asked(facts)[0].delta, self._sigma(facts), facts.rows_per_unit)
+
+    def _sigma(self, facts: Facts) -> float:
+        return gaussian_scale(self.asked(facts)[0].rho, square_of_values(facts))
 
     def require_use(self, facts: Facts, epsilon: float) -> None:
         """Refuse a budget with which not even a value of all rows would be listed.
@@ -95,7 +106,7 @@ class Listing:
             facts: what is known before; the largest table where the number of rows is private.
             epsilon: the privacy loss, for the message.
         """
-        sigma = gaussian_scale(self.asked(facts)[0].rho, square_of_values(facts))
+        sigma = self._sigma(facts)
         needed = sigma if sigma > facts.total else self.threshold(facts)  # a threshold is above sigma
         rule = f"must leave the discovery of values a threshold that {facts.total:,} rows reach (not {needed:,.0f})"
         hint = "use a larger epsilon, or list the values"
