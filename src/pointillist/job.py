@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
@@ -15,7 +15,6 @@ import numpy as np
 from pointillist.algorithms import Method, Task, get_method
 from pointillist.checks import between, check, flag, one_of, present, real, share, whole
 from pointillist.data.columns import Discovered
-from pointillist.data.columns.discovered import MOST_DISCOVERED
 from pointillist.data.domain import Domain
 from pointillist.data.messages import column_called, fragment
 from pointillist.data.neighbours import Relation, Unit
@@ -39,8 +38,7 @@ from pointillist.privacy.account import ledger_for, require_effect
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.composition import together_with
 from pointillist.privacy.curator import MOST_ROWS, Curator, Door, OpenDoor, planned
-from pointillist.privacy.facts import Facts, Outline, Phase
-from pointillist.privacy.gaussian import LEAST_SCALES
+from pointillist.privacy.facts import Facts, Phase
 from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.privacy.ledger import Ledger
 from pointillist.queries.base import is_direct
@@ -51,7 +49,7 @@ from pointillist.queries.marginal import Marginal
 from pointillist.queries.suited import Limits, suited_workload
 from pointillist.queries.texts import parse_workload
 from pointillist.queries.workload import Workload, show_bytes
-from pointillist.refining import SHOWN_SHARE, Listing, Refining
+from pointillist.refining import Stage, stage_alone, stage_of
 from pointillist.release import (
     Description,
     Listed,
@@ -177,7 +175,7 @@ def prepare(
     if rows is not None:
         rows = between("rows", whole("rows", rows), 1, MOST_ROWS, "give for example 1000")
     zcdp, settings = flag("zcdp", zcdp), _named(settings)
-    stage = _stage_of(source, budget, rows_known, public)
+    stage = stage_of(source, budget, rows_known, public)
     planned_for = source.schema if stage is None else stage.planned
     chosen = _method(method, planned_for.domain, group, settings, public)
     chosen.require_public(public is not None)
@@ -234,126 +232,7 @@ def _check_others(job: Job, stage: Stage) -> None:
     """Refuse what would not fit if the stage left other columns than those that the job is planned for: fewer groups,
     or fewer or more values. They are only known later."""
     for way in stage.others:
-        queries = Workload.from_dict(job.task.workload.to_dict(), way.schema.domain)
-        task = Task(queries, job.task.grouping, _public_table(stage.public, way.schema), way.schema.lines)
-        algorithm = job.method.algorithm(task, job.settings)
-        facts = way.after(job.facts_before)
-        replace(job, task=task, algorithm=algorithm, known=facts, _started=[]).check_plan()
-
-
-@dataclass(frozen=True)
-class Way:
-    """Columns that a run may work with, as far as public facts tell.
-
-    Attributes:
-        schema: the columns, merged where they are fine.
-        after: what is left for the run when they are known.
-    """
-
-    schema: Schema
-    after: Callable[[Facts], Facts]
-
-
-@dataclass(frozen=True)
-class Stage:
-    """The stage before a run whose table has columns to be discovered, or fine ones.
-
-    Attributes:
-        listing: what is discovered; None if all columns list their values.
-        refining: what is measured of fine columns, with as many values as a list carries where they are discovered, and
-            what follows from that; None if there are none.
-        public: the public table as it was given, which is encoded again when the columns are known.
-        ways: the columns that the run may work with; the first are those that it is planned for.
-    """
-
-    listing: Listing | None
-    refining: Refining | None
-    public: Any
-    ways: tuple[Way, ...]
-
-    @classmethod
-    def of(cls, schemas: Sequence[Schema], listing: Listing | None, public: Any) -> Stage | None:
-        """The stage before a run; None if there is nothing to do.
-
-        Args:
-            schemas: lists of values that the run may come to; the first is the one that it is planned for.
-            listing: what is discovered before; None if all columns list their values.
-            public: the public table, as it was given.
-        """
-        refining = [_refining_of(schema) for schema in schemas]
-        if listing is None and refining[0] is None:
-            return None
-        ways = [way for schema, one in zip(schemas, refining, strict=True) for way in _ways(schema, one, listing)]
-        return cls(listing, refining[0], public, tuple(ways))
-
-    @property
-    def planned(self) -> Schema:
-        """The columns that the run is planned for."""
-        return self.ways[0].schema
-
-    @property
-    def others(self) -> tuple[Way, ...]:
-        """Other columns that it may come to."""
-        return self.ways[1:]
-
-    @property
-    def shown(self) -> float:
-        """The part of delta for showing values that only one unit has."""
-        return 0.0 if self.listing is None else self.listing.shown
-
-    def after(self, facts: Facts) -> Facts:
-        """What the run knows when the stage is over.
-
-        Args:
-            facts: what is known before it.
-        """
-        return self.ways[0].after(facts)
-
-    def before(self, outline: Outline) -> Outline:
-        """The outline of a run that this stage precedes, with the noise on values that are discovered.
-
-        Args:
-            outline: that of the run alone.
-        """
-        if self.listing is None:
-            return lambda facts: outline(self.after(facts))
-        phase = self.listing.phase
-        return lambda facts: (phase(facts), *outline(self.after(facts)))
-
-    def describe(self, facts: Facts) -> tuple[str, ...]:
-        """The stage in a line for each of its parts.
-
-        Args:
-            facts: what is known before it.
-        """
-        first = () if self.listing is None else (self.listing.describe(facts),)
-        return first if self.refining is None else (*first, self.refining.describe())
-
-
-def _ways(schema: Schema, refining: Refining | None, listing: Listing | None) -> Iterator[Way]:
-    """The columns that may follow from lists of values: merged into the most groups, and into the fewest."""
-
-    def after(facts: Facts) -> Facts:
-        left = facts if listing is None else listing.after(facts)
-        return left if refining is None else refining.after(left)
-
-    found = [schema] if refining is None else [refining.planned, refining.coarsest]
-    return (Way(one, after) for one in found)
-
-
-def _stage_of(source: Source, budget: Budget, rows: int | None, public: Any) -> Stage | None:
-    """The stage before a run. A budget with which no value could be discovered is refused."""
-    schema = source.schema
-    if not discovered_in(schema):
-        return Stage.of([schema], None, public)
-    rule, hint = "must be a plain table or files where values are discovered", "give it as it is, not encoded"
-    check(hasattr(source, "listed"), "table", Shown(type(source).__name__), rule, hint)
-    listing = Listing(schema, budget.delta * SHOWN_SHARE)
-    ledgers = [Ledger(budget, scale, listing.shown) for scale in (None, *LEAST_SCALES)]
-    known = [planned(one, MOST_ROWS if rows is None else rows, private=rows is None) for one in ledgers]
-    listing.require_use(known[0], budget.epsilon)
-    most = max(listing.most(facts) for facts in known)  # whichever account the run will have
-    return Stage.of(listing.possible(most), listing, public)
+        replace(job.onto(way.schema, stage.public), known=way.after(job.facts_before)).check_plan()
 
 
 @dataclass(frozen=True)
@@ -374,7 +253,7 @@ class Job:
             the largest number of values and groups; :meth:`discovered` and :meth:`refined` give the one that is run.
         discovered_from: the schema as it was given and the values that were discovered, if there were any.
         refined_from: the schema with all values and what the stage measured, for a refined job.
-        known: what was known before the stage, for a refined job: its ledger has been charged since.
+        known: what was known before the stage, for a job that goes on after it: its ledger has been charged since.
         reason: why the workload was chosen, if nobody has named one.
     """
 
@@ -498,15 +377,12 @@ class Job:
         if order > columns or math.comb(columns, order) > MOST_COMPARED or self.task.workload.weights:
             return None
         try:
-            task = replace(self.task, workload=self._asked(text, situation.rows), public=None)
+            queries = planned_workload(text, self.schema, situation.rows, self.stage)
+            task = replace(self.task, workload=queries, public=None)
             outline = self.method.algorithm(task, self.settings).strategy.outline
             return replace(situation, workload=task.workload, outline=outline)
         except PointillistError:
             return None
-
-    def _asked(self, text: str, max_cells: int) -> Workload:
-        """Another workload, over the columns that the job is planned for."""
-        return planned_workload(text, self.schema, max_cells, self.stage)
 
     def _shares(self, public: Any) -> tuple[np.ndarray, ...] | None:
         """The one-way marginals of a public table; None if there is none, or none with all columns that matter."""
@@ -651,7 +527,7 @@ class Job:
             schema = listing.listed(found, facts.total)
             announce(listing.found(schema))
             stage = Stage.of([schema], None, self.stage.public)
-            after = self._onto(schema if stage is None else stage.planned, self.stage.public)
+            after = self.onto(schema if stage is None else stage.planned, self.stage.public)
         curator = self.curator.in_lists(schema)
         return replace(after, curator=curator, schema=schema, stage=stage, discovered_from=Listed(self.schema, found))
 
@@ -674,7 +550,7 @@ class Job:
             log.rounds.append(Round(measurements=measured))
             schema = refining.merged(measured, facts)
             curator = self.curator.in_groups(schema)
-            after = self._onto(schema, self.stage.public)
+            after = self.onto(schema, self.stage.public)
         return replace(after, curator=curator, schema=schema, stage=None, refined_from=Refined(self.schema, log))
 
     def _begin(self, name: str) -> None:
@@ -684,8 +560,13 @@ class Job:
         report_phase(name)
         self._started.append(True)
 
-    def _onto(self, schema: Schema, public: Any) -> Job:
-        """The same job for other columns of the same names."""
+    def onto(self, schema: Schema, public: Any) -> Job:
+        """The same job for other columns of the same names.
+
+        Args:
+            schema: the columns that the rounds are to work with.
+            public: the public table, as it was given.
+        """
         queries = Workload.from_dict(self.task.workload.to_dict(), schema.domain)
         task = Task(queries, self.task.grouping, _public_table(public, schema), schema.lines)
         algorithm = self.method.algorithm(task, self.settings)
@@ -861,11 +742,6 @@ def workload_of(workload: str | Workload, schema: Schema, max_cells: int | None 
     return workload
 
 
-def _refining_of(schema: Schema) -> Refining | None:
-    """The stage before a run; None if no column is fine."""
-    return Refining(schema) if any(column.fine for column in schema.columns) else None
-
-
 def planned_workload(
     workload: str | Workload, given: Schema, max_cells: int | None = None, stage: Stage | None = None
 ) -> Workload:
@@ -877,7 +753,7 @@ def planned_workload(
         max_cells: a random draw takes marginals of at most this number of cells.
         stage: the stage before the run; by default that of the schema alone.
     """
-    stage = _stage_alone(given) if stage is None else stage
+    stage = stage_alone(given) if stage is None else stage
     if stage is None:
         return sized(workload_of(workload, given, max_cells))
     as_text = isinstance(workload, str)
@@ -889,15 +765,8 @@ def planned_workload(
     rule = "must be of marginals where columns have no fixed bins or values"
     hint = "give these columns edges or values, and merge = false"
     check(not fixed & loose, "workload", names, rule, hint)
-    return sized(Workload.from_dict(asked.to_dict(), stage.planned.domain))
-
-
-def _stage_alone(schema: Schema) -> Stage | None:
-    """The stage before a run of which nothing but the columns is known."""
-    if not discovered_in(schema):
-        return Stage.of([schema], None, None)
-    listing = Listing(schema, SHOWN_SHARE)
-    return Stage.of(listing.possible(MOST_DISCOVERED), listing, None)
+    domain = stage.planned.domain
+    return sized(asked if asked.domain == domain else Workload.from_dict(asked.to_dict(), domain))
 
 
 def _named_columns(given: Schema, planned: Schema) -> Schema:
