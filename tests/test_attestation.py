@@ -1128,7 +1128,7 @@ def test_the_commands(plain: Path, command: Callable[..., tuple[int, str]]) -> N
     edit(plain, smaller_promise)
     code, text = command("verify", "plain")
     assert code == 2
-    assert "NOT verified: 3 of 15 checks of plain failed" in text
+    assert "NOT verified: 3 of 16 checks of plain failed" in text
     assert json.loads(command("verify", "plain", "--json")[1])["ok"] is False
 
 
