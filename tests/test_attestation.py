@@ -1116,9 +1116,9 @@ def test_the_commands(plain: Path, command: Callable[..., tuple[int, str]]) -> N
     assert "signed plain with the key " in text
     code, text = command("verify", "plain", "--public-key", "key.pem.pub", "--replay")
     assert code == 0
-    assert "verified: all 18 checks that apply to plain passed" in text
+    assert "verified: all 19 checks that apply to plain passed" in text
     words = [line.split()[0] for line in text.splitlines()]
-    assert (words.count("ok"), words.count("skipped"), words[-1]) == (18, 2, "verified:")  # it has no replicates
+    assert (words.count("ok"), words.count("skipped"), words[-1]) == (19, 2, "verified:")  # it has no replicates
     code, text = command("verify", "plain", "--json")
     found = json.loads(text)
     assert (code, found["ok"], found["private"], found["release"]) == (0, True, True, "plain")
@@ -1128,7 +1128,7 @@ def test_the_commands(plain: Path, command: Callable[..., tuple[int, str]]) -> N
     edit(plain, smaller_promise)
     code, text = command("verify", "plain")
     assert code == 2
-    assert "NOT verified: 3 of 15 checks of plain failed" in text
+    assert "NOT verified: 3 of 16 checks of plain failed" in text
     assert json.loads(command("verify", "plain", "--json")[1])["ok"] is False
 
 

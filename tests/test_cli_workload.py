@@ -66,4 +66,5 @@ def test_columns_without_fixed_bins_are_those_of_a_run(run: Run) -> None:
     assert found["queries"] <= 2 * 20
     refused = run("workload", "prefixes:1", "--data", "fine.schema.toml")
     assert refused.code == 2
-    assert "workload must be of marginals where columns have no fixed bins, got other queries of ['pay']" in refused.err
+    assert "workload must be of marginals where columns have no fixed bins or values" in refused.err
+    assert "got other queries of ['pay']" in refused.err

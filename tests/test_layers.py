@@ -124,7 +124,7 @@ def test_only_the_curator_counts_private_rows(path: Path) -> None:
     name = str(path.relative_to(ROOT))
     allowed = [names for place, names in MAY_COUNT.items() if name.startswith(place)]
     assert counting_in(path) <= set().union(*allowed), f"{name} must ask the curator"
-    assert not reads_batches(path) or name in ("data/sources.py", "data/probes.py")
+    assert not reads_batches(path) or name in ("data/sources.py", "data/probes.py", "data/opening.py")
 
 
 def test_a_source_of_the_private_table_is_made_for_the_curator_alone() -> None:
@@ -139,11 +139,14 @@ def test_a_source_of_the_private_table_is_made_for_the_curator_alone() -> None:
 
 
 def test_only_the_curator_asks_for_the_values_of_a_column() -> None:
-    """A source is asked for them by the curator; code books, which are public, have a method of the same name."""
+    """A source is asked for them by the curator, and one that is looked for later asks the one behind it; code books,
+    which are public, have a method of the same name."""
     asking = {str(path.relative_to(ROOT)) for path in MODULES if calls_method(path, "values_of")}
-    assert asking == {"privacy/curator.py", "data/drafts/types.py", "data/statistics_files.py"}
+    assert asking == {"privacy/curator.py", "data/sources.py", "data/drafts/types.py", "data/statistics_files.py"}
     makers = {str(path.relative_to(ROOT)) for path in MODULES if "ProbedSource(" in path.read_text()}
     assert makers == {"discovering/draft.py"}
+    makers = {str(path.relative_to(ROOT)) for path in MODULES if "return OpenRows(" in path.read_text()}
+    assert makers == {"job.py"}
 
 
 def test_the_curator_itself_is_found_to_count() -> None:

@@ -95,7 +95,7 @@ def test_the_plan_in_words_and_as_data() -> None:
     data = json.loads(json.dumps(plan.to_dict()))
     assert list(data) == [
         "method", "workload", "wanted", "rows", "epsilon", "delta", "relation", "rho", "phases", "expected", "curve",
-        "target", "advice", "basis",
+        "target", "advice", "basis", "stages",
     ]  # fmt: skip
     assert data["expected"]["errors"].keys() == set(METRICS)
     assert data == json.loads(json.dumps(job_of().plan(target_error=0.02, target_metric="tvd").to_dict()))

@@ -6,7 +6,17 @@ from pointillist.data.datasets import load
 from pointillist.data.draft import draft_schema
 from pointillist.data.neighbours import Relation
 from pointillist.data.rules import Rule
-from pointillist.data.schema import About, Categorical, Constant, Grid, Identifier, Numeric, Schema, Temporal
+from pointillist.data.schema import (
+    About,
+    Categorical,
+    Constant,
+    Discovered,
+    Grid,
+    Identifier,
+    Numeric,
+    Schema,
+    Temporal,
+)
 from pointillist.data.sources import Source
 from pointillist.data.table import Table
 from pointillist.discovering import private_schema
@@ -37,6 +47,7 @@ __all__ = [
     "BudgetError",
     "Categorical",
     "Constant",
+    "Discovered",
     "Evaluation",
     "Grid",
     "Grouping",

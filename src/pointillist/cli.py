@@ -58,7 +58,7 @@ from pointillist.data.table import Table
 from pointillist.errors import InputError, PointillistError, Shown, in_short, printable
 from pointillist.evaluation import report
 from pointillist.evaluation.accuracy import Errors
-from pointillist.evaluation.values import unmerged
+from pointillist.evaluation.values import made_under
 from pointillist.families.relaxed import silence_compiler
 from pointillist.job import Reading, prepare, source_of, workload_of
 from pointillist.leaving import REFUSED, in_order
@@ -339,7 +339,7 @@ def evaluate(
     else:
         plain = read_table(real, dialect)
         columns = release.schema if release is not None and schema is None else _schema_of(real, schema)
-    same = release is None or unmerged(release.schema) == unmerged(columns)
+    same = release is None or made_under(release, columns)
     hint = "give the table that the release was made from, and leave --schema out"
     check(same, "synth", synth, "must have the schema of the real table", hint)
     other = read_table(synth, name="synth") if release is None else release

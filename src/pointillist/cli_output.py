@@ -41,6 +41,7 @@ def print_release(release: Release, folder: Path, seconds: float) -> None:
         "relation": about.privacy.relation,
         "rho": about.privacy.rho,
         "rho_spent": about.privacy.rho_spent,
+        **({} if about.privacy.delta_shown is None else {"delta_shown": about.privacy.delta_shown}),
         **({} if about.privacy.with_schema is None else {"with_schema": asdict(about.privacy.with_schema)}),
         "statement": release.statement,
         "seconds": round(seconds, 3),

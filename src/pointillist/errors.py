@@ -101,7 +101,7 @@ class RunStopped(PointillistError):
     """A run that stopped after budget was spent.
 
     ``log`` and ``ledger`` hold what it learned and spent; ``names`` are those of the attributes. ``before`` is the log
-    of the stage that merged fine columns, if there was one.
+    of the stage that merged fine columns, and ``discovered`` the values that were discovered, if there were any.
     """
 
     def __init__(
@@ -112,6 +112,7 @@ class RunStopped(PointillistError):
         noise: str = "",
         names: tuple[str, ...] = (),
         before: Any = None,
+        discovered: Any = None,
     ) -> None:
         self.reason = reason
         self.log = log
@@ -119,6 +120,7 @@ class RunStopped(PointillistError):
         self.noise = noise
         self.names = names
         self.before = before
+        self.discovered = discovered
         spent = ""
         if ledger is not None:
             spent = f" (rho = {ledger.spent:.6g} of {ledger.limit:.6g} is spent; a new run spends it again)"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -13,9 +14,11 @@ import numpy as np
 
 from pointillist.algorithms import Method, Task, get_method
 from pointillist.checks import between, check, flag, one_of, present, real, share, whole
+from pointillist.data.columns import Discovered
 from pointillist.data.domain import Domain
-from pointillist.data.messages import fragment
+from pointillist.data.messages import column_called, fragment
 from pointillist.data.neighbours import Relation, Unit
+from pointillist.data.opening import OpenRows, discovered_in, numbered
 from pointillist.data.paid import Paid
 from pointillist.data.parquet import memory_here
 from pointillist.data.public import PublicTable
@@ -34,7 +37,7 @@ from pointillist.planning import METRICS, Expected, Plan, Situation, expected, l
 from pointillist.privacy.account import ledger_for, require_effect
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.composition import together_with
-from pointillist.privacy.curator import MOST_ROWS, Curator, Door, planned
+from pointillist.privacy.curator import MOST_ROWS, Curator, Door, OpenDoor, planned
 from pointillist.privacy.facts import Facts, Phase
 from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.privacy.ledger import Ledger
@@ -46,9 +49,10 @@ from pointillist.queries.marginal import Marginal
 from pointillist.queries.suited import Limits, suited_workload
 from pointillist.queries.texts import parse_workload
 from pointillist.queries.workload import Workload, show_bytes
-from pointillist.refining import Refining
+from pointillist.refining import Stage, stage_alone, stage_of
 from pointillist.release import (
     Description,
+    Listed,
     MethodUsed,
     Privacy,
     PublicUsed,
@@ -171,8 +175,8 @@ def prepare(
     if rows is not None:
         rows = between("rows", whole("rows", rows), 1, MOST_ROWS, "give for example 1000")
     zcdp, settings = flag("zcdp", zcdp), _named(settings)
-    refining = _refining_of(source.schema)
-    planned_for = source.schema if refining is None else refining.planned
+    stage = stage_of(source, budget, rows_known, public)
+    planned_for = source.schema if stage is None else stage.planned
     chosen = _method(method, planned_for.domain, group, settings, public)
     chosen.require_public(public is not None)
     grouping, configured = chosen.grouping(group), chosen.configure(settings)
@@ -182,12 +186,13 @@ def prepare(
     else:
         rule, hint = "must not be given with a workload", "write for example marginals:3@COLUMN as the workload"
         check(target is None, "target", brief(target), rule, hint)
-        queries, reason = planned_workload(workload, source.schema, most_cells), None
+        queries, reason = planned_workload(workload, source.schema, most_cells, stage), None
     _require_countable(source, queries)
     task = Task(queries, grouping, _public_table(public, planned_for), planned_for.lines)
     algorithm = chosen.algorithm(task, configured)
-    outline = algorithm.strategy.outline if refining is None else refining.before(algorithm.strategy.outline)
-    ledger = Ledger(budget) if zcdp else ledger_for(budget, rows_known, outline)
+    outline = algorithm.strategy.outline if stage is None else stage.before(algorithm.strategy.outline)
+    shown = 0.0 if stage is None else stage.shown
+    ledger = Ledger(budget, None, shown) if zcdp else ledger_for(budget, rows_known, outline, shown)
     noise = None if insecure_noise_seed is None else InsecureSeededNoise(insecure_noise_seed)
     options: dict[str, Any] = {"rows": rows, "seed": seed, "insecure_noise_seed": insecure_noise_seed, "zcdp": zcdp}
     options |= {"on_bad_value": on_bad_value} if on_bad_value != "error" else {}
@@ -201,12 +206,12 @@ def prepare(
         rows,
         seed,
         options,
-        None if refining is None else Stage(refining, public),
+        stage,
         reason=reason,
     )
     job.check_plan()
-    if refining is not None:
-        _check_coarsest(job, refining, public)
+    if stage is not None:
+        _check_others(job, stage)
     return job
 
 
@@ -223,24 +228,11 @@ def _require_countable(source: Source, workload: Workload) -> None:
     check(wide == 0, "workload", Shown(f"{wide:,} wide groups"), rule, hint)
 
 
-def _check_coarsest(job: Job, refining: Refining, public: Any) -> None:
-    """Refuse what would not fit if the noisy counts left one group of each fine column: they are only known later."""
-    queries = Workload.from_dict(job.task.workload.to_dict(), refining.coarsest.domain)
-    task = Task(queries, job.task.grouping, _public_table(public, refining.coarsest), refining.coarsest.lines)
-    replace(job, task=task, algorithm=job.method.algorithm(task, job.settings), _started=[]).check_plan()
-
-
-@dataclass(frozen=True)
-class Stage:
-    """The stage before a run whose table has fine columns.
-
-    Attributes:
-        refining: what it measures, and what follows from that.
-        public: the public table as it was given, which is encoded again when the groups are known.
-    """
-
-    refining: Refining
-    public: Any
+def _check_others(job: Job, stage: Stage) -> None:
+    """Refuse what would not fit if the stage left other columns than those that the job is planned for: fewer groups,
+    or fewer or more values. They are only known later."""
+    for way in stage.others:
+        replace(job.onto(way.schema, stage.public), known=way.after(job.facts_before)).check_plan()
 
 
 @dataclass(frozen=True)
@@ -257,10 +249,11 @@ class Job:
         rows: the number of synthetic rows; None for n, or its noisy count.
         seed: the seed of the post-processing.
         options: further arguments of :func:`prepare` that are needed to prepare the same job again.
-        stage: the stage before the run, if some columns are fine. The job is then planned for the largest number of
-            groups, and :meth:`refined` gives the one that is run.
-        refined_from: the schema as it was given and what the stage measured, for a refined job.
-        known: what was known before the stage, for a refined job: its ledger has been charged since.
+        stage: the stage before the run, if values are discovered or some columns are fine. The job is then planned for
+            the largest number of values and groups; :meth:`discovered` and :meth:`refined` give the one that is run.
+        discovered_from: the schema as it was given and the values that were discovered, if there were any.
+        refined_from: the schema with all values and what the stage measured, for a refined job.
+        known: what was known before the stage, for a job that goes on after it: its ledger has been charged since.
         reason: why the workload was chosen, if nobody has named one.
     """
 
@@ -274,6 +267,7 @@ class Job:
     seed: int
     options: dict[str, Any]
     stage: Stage | None = None
+    discovered_from: Listed | None = None
     refined_from: Refined | None = None
     known: Facts | None = None
     reason: str | None = None
@@ -284,9 +278,13 @@ class Job:
         """What is known before anything is spent. A private number of rows is taken to be large."""
         if self.known is not None:
             return self.known
+        return self.facts_before if self.stage is None else self.stage.after(self.facts_before)
+
+    @cached_property
+    def facts_before(self) -> Facts:
+        """What is known before anything is spent, for the stage and the run together."""
         rows = self.curator.public_rows
-        facts = planned(self.curator.ledger, MOST_ROWS if rows is None else rows, private=rows is None)
-        return facts if self.stage is None else self.stage.refining.after(facts)
+        return planned(self.curator.ledger, MOST_ROWS if rows is None else rows, private=rows is None)
 
     @cached_property
     def phases(self) -> tuple[Phase, ...]:
@@ -351,12 +349,11 @@ class Job:
         rule, hint = "must be stated where the number of rows is private", "give a public guess, for example 50000"
         count = present("rows", known if rows is None else rows, rule, hint)
         count = between("rows", whole("rows", count), 2, MOST_ROWS, "give for example 50000")
-        stage = None if self.stage is None else self.stage.refining
         return Situation(
             self.method.name,
             self.task.workload,
             self.algorithm.strategy.outline,
-            (lambda facts: facts) if stage is None else stage.after,
+            self.stage,
             self.curator.ledger.budget,
             count,
             known is None,
@@ -380,7 +377,8 @@ class Job:
         if order > columns or math.comb(columns, order) > MOST_COMPARED or self.task.workload.weights:
             return None
         try:
-            task = replace(self.task, workload=planned_workload(text, self.schema, situation.rows), public=None)
+            queries = planned_workload(text, self.schema, situation.rows, self.stage)
+            task = replace(self.task, workload=queries, public=None)
             outline = self.method.algorithm(task, self.settings).strategy.outline
             return replace(situation, workload=task.workload, outline=outline)
         except PointillistError:
@@ -404,7 +402,7 @@ class Job:
     @property
     def _planned_for(self) -> Schema:
         """The schema that the job is planned for."""
-        return self.schema if self.stage is None else self.stage.refining.planned
+        return self.schema if self.stage is None else self.stage.planned
 
     @property
     def memory(self) -> int:
@@ -506,8 +504,32 @@ class Job:
             announce: gets a few lines about the size of the job and about what was found.
         """
         with watched(progress) as call:
-            job = self.refined(self.curator, announce)
+            job = self.discovered(self.curator, announce)
+            job = job.refined(job.curator, announce)
             return job.release(*job.execute(job.curator, call, announce))
+
+    def discovered(self, door: OpenDoor, announce: Callable[[str], None] = lambda text: None) -> Job:
+        """The job that goes on: this one, or one with the values that were discovered, which costs a share of the
+        budget.
+
+        Args:
+            door: a door to this job's curator.
+            announce: gets a line about what is done, and one about what was found.
+        """
+        if self.stage is None or self.stage.listing is None:
+            return self
+        listing = self.stage.listing
+        self._begin("discovering values")
+        announce(listing.describe(self.facts_before))
+        facts = door.open()
+        with self._stopping(Log(facts)):
+            found = door.discover(listing.asked(facts))
+            schema = listing.listed(found, facts.total)
+            announce(listing.found(schema))
+            stage = Stage.of([schema], None, self.stage.public)
+            after = self.onto(schema if stage is None else stage.planned, self.stage.public)
+        curator = self.curator.in_lists(schema)
+        return replace(after, curator=curator, schema=schema, stage=stage, discovered_from=Listed(self.schema, found))
 
     def refined(self, door: Door, announce: Callable[[str], None] = lambda text: None) -> Job:
         """The job that is run: this one, or one with the fine columns merged, which costs a share of the budget.
@@ -516,39 +538,49 @@ class Job:
             door: a door to this job's curator.
             announce: gets a line about what is done.
         """
-        if self.stage is None:
+        if self.stage is None or self.stage.refining is None:
             return self
-        if self._started:
-            raise PointillistError("this job was run already, and its budget is spent; prepare a new one")
         refining = self.stage.refining
+        self._begin("refining columns")
         announce(refining.describe())
-        report_phase("refining columns")
-        self._started.append(True)
         facts = door.open()
         log = Log(facts)
-        try:
+        with self._stopping(log):
             measured = door.measure(refining.asked(facts))
             log.rounds.append(Round(measurements=measured))
             schema = refining.merged(measured, facts)
             curator = self.curator.in_groups(schema)
-            queries = Workload.from_dict(self.task.workload.to_dict(), schema.domain)
-            task = Task(queries, self.task.grouping, _public_table(self.stage.public, schema), schema.lines)
-            algorithm = self.method.algorithm(task, self.settings)
+            after = self.onto(schema, self.stage.public)
+        return replace(after, curator=curator, schema=schema, stage=None, refined_from=Refined(self.schema, log))
+
+    def _begin(self, name: str) -> None:
+        """Begin a part of the stage. A job runs once."""
+        if self._started:
+            raise PointillistError("this job was run already, and its budget is spent; prepare a new one")
+        report_phase(name)
+        self._started.append(True)
+
+    def onto(self, schema: Schema, public: Any) -> Job:
+        """The same job for other columns of the same names.
+
+        Args:
+            schema: the columns that the rounds are to work with.
+            public: the public table, as it was given.
+        """
+        queries = Workload.from_dict(self.task.workload.to_dict(), schema.domain)
+        task = Task(queries, self.task.grouping, _public_table(public, schema), schema.lines)
+        algorithm = self.method.algorithm(task, self.settings)
+        return replace(self, task=task, algorithm=algorithm, known=self.facts, _started=[])
+
+    @contextmanager
+    def _stopping(self, log: Log) -> Iterator[None]:
+        """Whatever stops what is done inside, what was spent must be told."""
+        try:
+            yield
         except PointillistError as error:
             raise self.stopped(str(error), log) from error
-        except (Exception, KeyboardInterrupt) as error:  # whatever it is, what was spent must be told
+        except (Exception, KeyboardInterrupt) as error:
             raise self.stopped(f"the run was stopped by {in_short(error)}", log) from error
-        return replace(
-            self,
-            task=task,
-            algorithm=algorithm,
-            curator=curator,
-            schema=schema,
-            stage=None,
-            refined_from=Refined(self.schema, log),
-            known=self.facts,
-            _started=[],
-        )
 
     def execute(self, door: Door, progress: SpendingProgress, announce: Callable[[str], None]) -> tuple[Any, Log]:
         """Run the loop against a door to this job's curator: the model and the transcript."""
@@ -599,11 +631,12 @@ class Job:
         """The error of a run that stopped after budget was spent."""
         noise, names = self.curator.noise.description, self.schema.domain.names
         before = None if self.refined_from is None else self.refined_from.log
-        return RunStopped(reason, log, self.curator.ledger, noise, names, before)
+        found = None if self.discovered_from is None else self.discovered_from.found
+        return RunStopped(reason, log, self.curator.ledger, noise, names, before, found)
 
     def _description(self, log: Log, drawn: Rows) -> Description:
         """What the release says about itself."""
-        public = self.task.public
+        public, given = self.task.public, self.discovered_from or self.refined_from
         return Description(
             method=MethodUsed(
                 name=self.method.name,
@@ -623,7 +656,8 @@ class Job:
             seed=self.seed,
             schema=self.schema.to_dict(),
             versions=versions(),
-            given=None if self.refined_from is None else self.refined_from.schema.to_dict(),
+            given=None if given is None else given.schema.to_dict(),
+            discovered=None if self.discovered_from is None else self.discovered_from.found,
             rules=drawn.rules,
             matched=drawn.matched,
         )
@@ -652,6 +686,7 @@ class Job:
             ledger=ledger.entries,
             unit=ledger.budget.unit,
             with_schema=both,
+            delta_shown=ledger.delta_shown or None,
         )
 
 
@@ -707,29 +742,38 @@ def workload_of(workload: str | Workload, schema: Schema, max_cells: int | None 
     return workload
 
 
-def _refining_of(schema: Schema) -> Refining | None:
-    """The stage before a run; None if no column is fine."""
-    return Refining(schema) if any(column.fine for column in schema.columns) else None
-
-
-def planned_workload(workload: str | Workload, given: Schema, max_cells: int | None = None) -> Workload:
-    """The workload over the domain that a run is planned for: fine columns with the largest number of groups.
+def planned_workload(
+    workload: str | Workload, given: Schema, max_cells: int | None = None, stage: Stage | None = None
+) -> Workload:
+    """The workload over the domain that a run is planned for: columns without fixed codes have as many as they may get.
 
     Args:
         workload: a workload over the given columns, a text such as ``marginals:3``, or the name of a TOML file.
         given: the columns.
         max_cells: a random draw takes marginals of at most this number of cells.
+        stage: the stage before the run; by default that of the schema alone.
     """
-    refining = _refining_of(given)
-    if refining is None:
+    stage = stage_alone(given) if stage is None else stage
+    if stage is None:
         return sized(workload_of(workload, given, max_cells))
     as_text = isinstance(workload, str)
-    asked = workload_of(workload, refining.planned if as_text else given, max_cells)
+    asked = workload_of(workload, _named_columns(given, stage.planned) if as_text else given, max_cells)
+    pairs = enumerate(zip(given.columns, stage.planned.columns, strict=True))
+    loose = {i for i, (one, made) in pairs if one is not made}
     fixed = {i for queries in asked.queries if not isinstance(queries, Marginal) for i in queries.scope}
-    names = Shown(f"other queries of {[given.domain.names[i] for i in sorted(fixed & set(refining.fine))][:3]}")
-    rule, hint = "must be of marginals where columns have no fixed bins", "give these columns edges and merge = false"
-    check(not fixed & set(refining.fine), "workload", names, rule, hint)
-    return sized(asked if as_text else Workload.from_dict(asked.to_dict(), refining.planned.domain))
+    names = Shown(f"other queries of {[given.domain.names[i] for i in sorted(fixed & loose)][:3]}")
+    rule = "must be of marginals where columns have no fixed bins or values"
+    hint = "give these columns edges or values, and merge = false"
+    check(not fixed & loose, "workload", names, rule, hint)
+    domain = stage.planned.domain
+    return sized(asked if asked.domain == domain else Workload.from_dict(asked.to_dict(), domain))
+
+
+def _named_columns(given: Schema, planned: Schema) -> Schema:
+    """The columns that the text of a workload is about: as planned, but values that are not known have no names."""
+    pairs = zip(given.columns, planned.columns, strict=True)
+    columns = (replace(one, most=made.size - 2) if isinstance(one, Discovered) else made for one, made in pairs)
+    return replace(planned, columns=tuple(columns))
 
 
 def unit_of(name: str | None, max_rows: int | None) -> Unit | None:
@@ -800,6 +844,11 @@ def source_of(table: Any, schema: Schema | None, unit: Unit | None = None, readi
     hint = "pass schema=Schema.load(...)"
     given = present("schema", schema, "must be given with a plain table", hint)
     check(isinstance(given, Schema), "schema", brief(given), "must be a Schema", hint)
+    if discovered_in(given):
+        rule, hint = "must list its values for rows of Spark", "list them, or give the rows as files"
+        name = column_called(given.columns[discovered_in(given)[0]].name)
+        check(not is_spark(table), name, Shown("values to discover"), rule, hint)
+        return OpenRows(source_of(table, numbered(given), unit, reading), given)
     if is_spark(table):
         rule, hint = "must not be given with a Spark DataFrame", "keep one row of each unit with Spark, or give files"
         check(unit is None, "unit", Shown(unit and fragment(unit.name)), rule, hint)

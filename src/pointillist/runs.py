@@ -224,9 +224,10 @@ def _finish(
     log = None
     try:
         with watched(progress) as call:
-            staged = job.refined(door, announce)
-            if staged is not job:
-                job, door = staged, door.onto(staged.curator, staged.schema.domain)
+            for step in (Job.discovered, Job.refined):
+                staged = step(job, door, announce)
+                if staged is not job:
+                    job, door = staged, door.onto(staged.curator, staged.schema.domain)
             params, log = job.execute(door, call, announce)
             booking.settle(job.curator.ledger, done=True)  # nothing more will be charged
             release = job.release(params, log)
@@ -270,6 +271,7 @@ def _write_ledger(job: Job, place: Place, error: BaseException) -> None:
         "accounting": ledger.accounting,
         "rho": ledger.limit,
         "spent": ledger.spent,
+        **({} if not ledger.delta_shown else {"delta_shown": ledger.delta_shown, "delta_spent": ledger.delta_spent}),
         "noise": job.curator.noise.description,
         "ledger": [entry.to_dict() for entry in ledger.entries],
     }

@@ -186,7 +186,7 @@ class Synthesizer:
         """
         release = Release.load(path)
         about, unit = release.description, release.description.privacy.unit
-        schema = release.schema if release.refined is None else release.refined.schema
+        schema = release.given
         made = cls(
             about.privacy.epsilon,
             about.privacy.delta,

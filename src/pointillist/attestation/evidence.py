@@ -13,7 +13,7 @@ import numpy as np
 from pointillist.answers import Replicates
 from pointillist.attestation.files import Folder, read_json
 from pointillist.attestation.findings import Failed, require
-from pointillist.attestation.ledger import COUNTED
+from pointillist.attestation.ledger import BEFORE
 from pointillist.checks import check
 from pointillist.data.domain import Domain
 from pointillist.data.schema import Schema
@@ -26,7 +26,7 @@ from pointillist.queries.formulas import columns_of
 from pointillist.queries.halfspaces import Halfspaces
 from pointillist.queries.workload import Workload
 from pointillist.release import FORMAT, Description, format1
-from pointillist.release.folder import MODEL, REFINED, TRANSCRIPT, Refined, refined_of
+from pointillist.release.folder import MODEL, REFINED, TRANSCRIPT, Refined, listed_schema, refined_of
 from pointillist.release.place import REPLICATES, SPEC
 from pointillist.release.replicating import read_replicates
 from pointillist.release.transcript import log_of
@@ -102,11 +102,17 @@ class Evidence:
     def refined(self) -> Refined | None:
         """What was measured of fine columns before the run."""
         about, arrays = self.about, self.folder.arrays(TRANSCRIPT)
-        if about.given is None:
-            require(not any(name.startswith(REFINED) for name in arrays), "no column was fine, but some were measured")
+        measured = any(name.startswith(REFINED) for name in arrays)
+        if self.listed is None or (about.discovered is not None and not measured):
+            require(not measured, "no column was fine, but some were measured")
             return None
-        _require_small(json.loads(str(arrays[REFINED + "asked"])), Schema.from_dict(about.given).domain)
+        _require_small(json.loads(str(arrays[REFINED + "asked"])), self.listed.domain)
         return refined_of(about, arrays)
+
+    @cached_property
+    def listed(self) -> Schema | None:
+        """The columns as they were given, with the values that were discovered."""
+        return listed_schema(self.about)
 
     @property
     def whole_log(self) -> Log:
@@ -118,7 +124,7 @@ class Evidence:
     def run_charges(self) -> tuple[Entry, ...]:
         """The charges of the run itself."""
         before = 0 if self.refined is None else len(self.refined.log.measurements)
-        return tuple(entry for entry in self.about.privacy.ledger if entry.label != COUNTED)[before:]
+        return tuple(entry for entry in self.about.privacy.ledger if entry.label not in BEFORE)[before:]
 
     @cached_property
     def model_arrays(self) -> dict[str, np.ndarray]:

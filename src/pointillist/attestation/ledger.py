@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from fractions import Fraction
 
 from pointillist.attestation.findings import Failed, one_line, require
@@ -14,12 +13,14 @@ from pointillist.errors import BudgetError
 from pointillist.privacy.budget import Budget, rho_of
 from pointillist.privacy.composition import together_with
 from pointillist.privacy.gaussian import LEAST_SCALES, gaussian_rho_of
-from pointillist.privacy.ledger import GAUSSIAN, Entry, Ledger
+from pointillist.privacy.ledger import GAUSSIAN, Entry, Ledger, minus
 from pointillist.privacy.mechanisms import OpenDPNoise
 from pointillist.release import Description, Privacy
 
 __all__ = [
+    "BEFORE",
     "COUNTED",
+    "DISCOVERED",
     "MEASURED",
     "SELECTED",
     "check_charges",
@@ -33,8 +34,11 @@ __all__ = [
 
 COUNTED, MEASURED, SELECTED, DISCOVERED = "number of rows", "measurement", "selection", "discovery"
 EXPONENTIAL = "exponential mechanism"
-MECHANISMS = {COUNTED: GAUSSIAN, MEASURED: GAUSSIAN, SELECTED: EXPONENTIAL}
+MECHANISMS = {COUNTED: GAUSSIAN, MEASURED: GAUSSIAN, SELECTED: EXPONENTIAL, DISCOVERED: GAUSSIAN}
 """What a charge can be for, and the mechanism that it pays."""
+
+BEFORE = (COUNTED, DISCOVERED)
+"""Charges for what no transcript of rounds has."""
 
 NEAR = 1e-6
 """Conversions are solved numerically, so that another version may differ by this, relatively."""
@@ -53,6 +57,8 @@ def check_sum(privacy: Privacy) -> str:
     exact = spent >= total and (spent == total or Fraction(math.nextafter(privacy.rho_spent, 0.0)) < total)
     require(exact, f"the charges sum to {float(total)!r}, but rho_spent is {privacy.rho_spent!r}")
     require(total <= Fraction(privacy.rho), f"the charges sum to {float(total)!r}, above rho = {privacy.rho!r}")
+    shown, most = sum((Fraction(entry.delta) for entry in privacy.ledger), Fraction(0)), privacy.delta_shown or 0.0
+    require(shown <= Fraction(most), f"the charges need {float(shown)!r} of delta, above delta_shown = {most!r}")
     return f"{len(privacy.ledger):,} charges sum to rho_spent = {privacy.rho_spent:.6g}, within rho = {privacy.rho:.6g}"
 
 
@@ -61,6 +67,7 @@ def check_conversion(privacy: Privacy) -> str:
     epsilon, delta = privacy.epsilon, privacy.delta
     Budget(epsilon, delta, Relation(privacy.relation), privacy.unit)  # refuses what is no budget
     require(epsilon >= SMALLEST, f"epsilon = {epsilon!r} is too small to be converted")
+    delta = _delta_of_noise(privacy)
     if privacy.accounting == "zCDP":
         wanted = rho_of(epsilon, delta)
         require(_near(privacy.rho, wanted), _other(privacy, wanted))
@@ -74,6 +81,13 @@ def check_conversion(privacy: Privacy) -> str:
     found = [scale for scale, wanted in allowed.items() if _near(privacy.rho, wanted)]
     require(bool(found), _other(privacy, max(allowed.values())))
     return f"({epsilon:g}, {delta:g}) gives rho = {privacy.rho:.6g} for Gaussian noise of scale {found[0]:g} or more"
+
+
+def _delta_of_noise(privacy: Privacy) -> float:
+    """The delta that rho follows from: all but what is for showing values that only one unit has."""
+    shown = privacy.delta_shown or 0.0
+    require(0 <= shown < privacy.delta, f"delta_shown = {shown!r} is no part of delta = {privacy.delta!r}")
+    return minus(privacy.delta, shown)
 
 
 def _near(stated: float, wanted: float) -> bool:
@@ -95,14 +109,14 @@ def square_of(entry: Entry) -> Fraction:
 def check_charges(privacy: Privacy) -> str:
     """Every charge covers its sensitivity and its scale: Delta^2 <= 2 rho scale^2 for either mechanism."""
     for n, entry in enumerate(privacy.ledger, 1):
-        _check_charge(entry, f"charge {n:,}", MECHANISMS)
-        require(entry.delta == 0, f"charge {n:,} costs delta, which no step of a run does")
+        _check_charge(entry, f"charge {n:,}")
     return f"each of {len(privacy.ledger):,} charges pays for its sensitivity and scale"
 
 
-def _check_charge(entry: Entry, where: str, known: Mapping[str, str]) -> None:
-    require(entry.label in known, f"{where} is for something unknown")
-    require(entry.mechanism == known[entry.label], f"{where}, a {entry.label}, has another mechanism")
+def _check_charge(entry: Entry, where: str) -> None:
+    require(entry.label in MECHANISMS, f"{where} is for something unknown")
+    require(entry.mechanism == MECHANISMS[entry.label], f"{where}, a {entry.label}, has another mechanism")
+    require((entry.delta > 0) == (entry.label == DISCOVERED), f"{where}: only a discovery costs delta, and each does")
     figures = (entry.rho, entry.sensitivity, entry.scale)
     require(all(math.isfinite(x) and x > 0 for x in figures), f"{where} has a figure that is not finite and above 0")
     cost = square_of(entry) / (2 * Fraction(entry.scale) ** 2)
@@ -115,6 +129,7 @@ GUARANTEE = re.compile(
 )
 ROWS = re.compile(r"\(n = (?P<n>[\d,]+)\)")
 BUDGET = re.compile(r"^Budget (?P<rho>\S+) .*\(rho\), spent (?P<spent>\S+):$", re.MULTILINE)
+SHOWN = re.compile(r"^Part of delta for .*: (?P<shown>\S+), spent (?P<spent>\S+)\.$", re.MULTILINE)
 KIND = re.compile(r"^ {2}(?P<count>[\d,]+) x (?P<kind>[^:\n]+): (?P<rho>\S+)$", re.MULTILINE)
 
 
@@ -138,6 +153,7 @@ def check_statement(about: Description) -> str:
     )
     require(rows is None or int(rows["n"].replace(",", "")) == about.total, "the statement has another number of rows")
     _check_kinds(privacy)
+    _check_shown(privacy)
     return "its figures are those of release.json"
 
 
@@ -155,6 +171,19 @@ def _check_kinds(privacy: Privacy) -> None:
             count == len(charges), f"the statement counts {count:,} charges of the {kind}, the ledger {len(charges):,}"
         )
         require(math.isclose(rho, math.fsum(charges), rel_tol=1e-5), f"the statement has another cost of the {kind}")
+
+
+def _check_shown(privacy: Privacy) -> None:
+    """The line of the statement for the part of delta with which values of one unit may be shown."""
+    stated = SHOWN.search(privacy.statement)
+    reason = "the statement must name the part of delta for showing values where there is one, and only there"
+    require((stated is not None) == (privacy.delta_shown is not None), reason)
+    if stated is None or privacy.delta_shown is None:
+        return
+    spent = float(sum((Fraction(entry.delta) for entry in privacy.ledger), Fraction(0)))
+    for name, value in (("shown", privacy.delta_shown), ("spent", spent)):
+        said = _number(stated[name])
+        require(value * (1 - 1e-12) <= said <= value * (1 + 1e-3), "the statement has another part of delta")
 
 
 def _number(text: str) -> float:
@@ -191,13 +220,13 @@ def check_schema_cost(about: Description) -> str:
     same = ledger.spent == paid.rho_spent and ledger.delta_spent == paid.delta_spent
     require(same, "the charges of the schema do not sum up to what it says was spent")
     for n, entry in enumerate(entries, 1):
-        _check_charge(entry, f"charge {n:,} of the schema", MECHANISMS | {DISCOVERED: GAUSSIAN})
-        require((entry.delta > 0) == (entry.label == DISCOVERED), "only a discovery costs delta, and each does")
+        _check_charge(entry, f"charge {n:,} of the schema")
     require(
         (stated.schema_epsilon, stated.schema_delta) == (paid.epsilon, paid.delta),
         "another cost of the schema is stated",
     )
-    spent = Ledger(Budget(privacy.epsilon, privacy.delta, Relation(privacy.relation), privacy.unit), _scale_of(privacy))
+    budget = Budget(privacy.epsilon, privacy.delta, Relation(privacy.relation), privacy.unit)
+    spent = Ledger(budget, _scale_of(privacy), privacy.delta_shown or 0.0)
     epsilon, delta = together_with(paid, spent)
     close = stated.epsilon >= epsilon * (1 - NEAR) and stated.delta >= delta * (1 - NEAR)
     require(close, f"schema and release are together ({epsilon:g}, {delta:g}), but less is stated")
@@ -210,7 +239,8 @@ def _scale_of(privacy: Privacy) -> float | None:
     """The least scale with which the limit of a release was computed; None for zCDP."""
     if privacy.accounting == "zCDP":
         return None
-    found = [one for one in LEAST_SCALES if _near(privacy.rho, gaussian_rho_of(privacy.epsilon, privacy.delta, one))]
+    delta = _delta_of_noise(privacy)
+    found = [one for one in LEAST_SCALES if _near(privacy.rho, gaussian_rho_of(privacy.epsilon, delta, one))]
     require(bool(found), "the limit is that of no least scale")
     return found[0]
 

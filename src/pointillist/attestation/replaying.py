@@ -97,7 +97,11 @@ def check_columns(evidence: Evidence) -> str:
     merged = any(isinstance(column, Merged) for column in evidence.schema.columns)
     if refined is None:
         require(not merged, "columns are merged, but the transcript has no counts of their fine codes")
-        return "as they were given"
+        if evidence.listed is None:
+            return "as they were given"
+        require(not any(column.fine for column in evidence.listed.columns), "fine columns were not measured")
+        require(evidence.schema == evidence.listed, "the columns do not follow from the values that were discovered")
+        return "they follow from the values that were discovered"
     refining = Refining(refined.schema)
     require(evidence.schema.rules == refined.schema.rules, "the merged columns have other rules than those given")
     asked = [one.queries for one in refining.asked(refined.log.facts)]

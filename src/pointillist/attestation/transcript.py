@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import zip_longest
 
 from pointillist.attestation.findings import require
-from pointillist.attestation.ledger import COUNTED, MEASURED, SELECTED
+from pointillist.attestation.ledger import BEFORE, COUNTED, MEASURED, SELECTED
 from pointillist.data.neighbours import Relation
 from pointillist.framework import Log
 from pointillist.privacy.ledger import Entry, minus
@@ -31,7 +31,7 @@ def _charged_for(log: Log) -> Iterator[tuple[str, Queries, Measurement | None]]:
 
 def _paid(about: Description) -> list[Entry]:
     """The charges of the rounds."""
-    return [entry for entry in about.privacy.ledger if entry.label != COUNTED]
+    return [entry for entry in about.privacy.ledger if entry.label not in BEFORE]
 
 
 def check_transcript(about: Description, log: Log) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pointillist.attestation import ledger
+from pointillist.attestation.discovered import check_discovered
 from pointillist.attestation.envelope import (
     check_predicate,
     check_subjects,
@@ -147,8 +148,9 @@ def _described(evidence: Evidence) -> Plan:
         ("schema cost", lambda: ledger.check_schema_cost(evidence.about), ("description", "budget", "statement")),
         ("number of rows", lambda: check_facts(evidence.about, evidence.run_charges), ("description", "charges")),
         ("transcript", lambda: check_transcript(evidence.about, evidence.whole_log), ("description", "charges")),
+        ("discovered values", lambda: check_discovered(evidence.about), ("description", "charges")),
         ("sensitivities", lambda: check_sensitivities(evidence.about, evidence.whole_log), ("transcript",)),
-        ("columns", lambda: check_columns(evidence), ("transcript",)),
+        ("columns", lambda: check_columns(evidence), ("transcript", "discovered values")),
         ("tables", lambda: check_tables(evidence), ("description",)),
         ("model", lambda: check_model(evidence), ("description",)),
         ("replicates", lambda: check_replicates(evidence), ("model",)),

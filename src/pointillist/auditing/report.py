@@ -16,7 +16,9 @@ from pointillist.auditing.parts import MEASUREMENT, SELECTION, WHOLE, Case
 from pointillist.auditing.runs import Batch, Laboratory, NoiseOf, cores, repeated
 from pointillist.auditing.tables import LEAST_ROWS, designs
 from pointillist.checks import at_least, between, check, one_of, positive, real, share, whole
+from pointillist.data.messages import fragment
 from pointillist.data.neighbours import Relation, Unit
+from pointillist.data.opening import discovered_in
 from pointillist.data.schema import Schema
 from pointillist.errors import InputError, brief
 from pointillist.privacy.ledger import Ledger
@@ -210,6 +212,8 @@ def audit(
     began = time.perf_counter()
     hint = "load it with Schema.load(...)"
     check(isinstance(schema, Schema), "schema", brief(schema), "must be a Schema", hint)
+    names, rule = [schema.columns[n].name for n in discovered_in(schema)], "must list the values of every column"
+    check(not names, "schema", fragment(names), rule, "write a few values in place of those to discover")
     schema = Refining(schema).planned  # fine columns in equal groups: their own counts are measurements like any other
     unit = None if max_rows is None else Unit("unit", max_rows)
     if relation is None:

@@ -25,6 +25,7 @@ import numpy as np
 
 from pointillist.data.columns import Categorical
 from pointillist.data.columns.base import MISSING_NUMBERS
+from pointillist.data.columns.discovered import may_be_listed
 from pointillist.data.drafts.texts import MISSING_TEXTS
 from pointillist.data.neighbours import Unit
 from pointillist.data.schema import Schema
@@ -78,9 +79,6 @@ MISSING_SPELLINGS = tuple(dict.fromkeys((*MISSING_NUMBERS, *MISSING_TEXTS)))
 """Texts that count as missing in columns of numbers and dates."""
 OWN_SPELLINGS = tuple(text for text in MISSING_SPELLINGS if text not in MISSING_NUMBERS)
 """Those of them that a column must declare: the others are always understood."""
-
-LONGEST_VALUE = 200
-"""Longer texts are never discovered: they are no values that a column has."""
 
 WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.0*)?")
 DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?")
@@ -277,5 +275,5 @@ class ProbedSource:
         values, places = distinct(cells) if cells.num_chunks else (pa.array([], pa.string()), np.zeros(0, np.intp))
         counts = np.bincount(places, minlength=len(values)).astype(np.int64)
         texts = pc.cast(values, pa.string()).to_pylist()
-        kept = [i for i, text in enumerate(texts) if text and len(text) <= LONGEST_VALUE]
+        kept = [i for i, text in enumerate(texts) if may_be_listed(text)]
         return [texts[i] for i in kept], counts[kept]

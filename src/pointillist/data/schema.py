@@ -50,6 +50,7 @@ from pointillist.data.columns import (
     Categorical,
     Column,
     Constant,
+    Discovered,
     Extra,
     Grid,
     Identifier,
@@ -75,6 +76,7 @@ __all__ = [
     "Categorical",
     "Column",
     "Constant",
+    "Discovered",
     "Grid",
     "Identifier",
     "Numeric",
@@ -200,6 +202,7 @@ class Schema:
         other."""
         good = isinstance(self.rules, list | tuple) and all(isinstance(rule, Rule) for rule in self.rules)
         check(good, "schema: rules", fragment(self.rules), "must be a list of rules", "give Rule objects")
+        _check_known(self.rules, self.columns)
         object.__setattr__(self, "rules", Rules(self.rules, self.columns))
         for rule in self.rules:
             _check_columns(rule, self.domain.names)
@@ -432,6 +435,14 @@ def _check_columns(rule: Rule, names: Sequence[str]) -> None:
     unknown = [name for name in rule.columns if name not in names]
     hint = nearest(unknown[0], names) if unknown else ""
     check(not unknown, "rule", fragment(unknown), "must be about columns of the schema", hint)
+
+
+def _check_known(rules: Sequence[Rule], columns: Sequence[Column]) -> None:
+    """Refuse rules about columns whose values are not known yet."""
+    unknown = {column.name for column in columns if isinstance(column, Discovered)}
+    named = [name for rule in rules for name in rule.columns if name in unknown]
+    rule, hint = "must not be about columns whose values are discovered", "list their values, or remove the rule"
+    check(not named, "rule", fragment(named[:3]), rule, hint)
 
 
 def sound_part(spec: Any) -> Schema | None:

@@ -30,8 +30,10 @@ __all__ = [
     "MemoryOfRows",
     "MergedSource",
     "OpenSource",
+    "SameRows",
     "Source",
     "TableSource",
+    "UnlistedSource",
     "count",
     "count_batches",
     "distinct_rows",
@@ -90,6 +92,18 @@ class OpenSource(Source, Protocol):
 
         Args:
             column: The name of the column.
+        """
+
+
+@runtime_checkable
+class UnlistedSource(OpenSource, Protocol):
+    """Private rows whose columns to be discovered get lists of values later."""
+
+    def listed(self, schema: Schema) -> Source:
+        """Return the same rows under lists of values.
+
+        Args:
+            schema: The same columns, with lists in place of those whose values were to be discovered.
         """
 
 
@@ -171,18 +185,28 @@ class LaterSource:
         """The rows, which are looked for now."""
         return self._source.batches()
 
+    def values_of(self, column: str) -> tuple[list[str], np.ndarray]:
+        """The different values of a column, which are looked for now.
 
-@dataclass(frozen=True)
-class MergedSource:
-    """The rows of a source in the groups of merged columns.
+        Args:
+            column: The name of the column.
+        """
+        return cast(OpenSource, self._source).values_of(column)
 
-    Attributes:
-        source: the rows, in fine codes.
-        schema: the same columns, some of them merged.
-    """
+    def listed(self, schema: Schema) -> Source:
+        """The same rows under lists of values; they are looked for when they are needed.
+
+        Args:
+            schema: The same columns, with lists in place of those that were to be discovered.
+        """
+        load = None if self.load is None else lambda: cast(UnlistedSource, self._source).listed(schema)
+        return LaterSource(schema, self.public_rows, load, self.unit)
+
+
+class SameRows:
+    """The rows of another source, in other codes."""
 
     source: Source
-    schema: Schema
 
     @property
     def rows(self) -> int:
@@ -198,6 +222,19 @@ class MergedSource:
     def memory(self) -> MemoryOfRows | None:
         """The memory of rows that are read in pieces: as that of the source."""
         return getattr(self.source, "memory", None)
+
+
+@dataclass(frozen=True)
+class MergedSource(SameRows):
+    """The rows of a source in the groups of merged columns.
+
+    Attributes:
+        source: the rows, in fine codes.
+        schema: the same columns, some of them merged.
+    """
+
+    source: Source
+    schema: Schema
 
     def batches(self) -> Iterator[Columns]:
         """The rows, with the groups of merged columns in place of their fine codes."""

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from pointillist.data.columns import Categorical, Grid, Temporal
+from pointillist.data.columns import Discovered, Grid, Temporal
 from pointillist.data.columns.types import NULLABLE
 from pointillist.data.drafts.parts import Drafted, own_type
-from pointillist.data.drafts.texts import gaps_among
 from pointillist.data.drafts.types import Hint
+from pointillist.data.opening import listed_column
 from pointillist.data.probes import CENTRE, EDGES, OWN_SPELLINGS, YEARS, number_cell, years_of
 from pointillist.errors import InputError
 from pointillist.privacy.curator import Found
@@ -168,29 +168,23 @@ def column_of_values(hint: Hint, found: Found, total: int) -> Drafted:
         found: its frequent values, with noisy counts.
         total: the number of rows, public or noisy.
     """
-    gaps = gaps_among(list(found.values))
-    texts = [text for text in found.values if text not in gaps]
+    dtype = own_type(hint.dtype, "string")
+    column = _first(
+        lambda: listed_column(Discovered(hint.name, dtype=dtype), found.values),
+        lambda: listed_column(Discovered(hint.name), found.values),
+    )
+    texts = () if column is None else column.values
     covered = sum(found.counts) / max(total, 1)
     if not texts or covered < FEW:
         seen = f"a few cover about {max(covered, 0):.0%} of the rows" if texts else "none"
         rule = f"no value is frequent enough to be shown ({found.threshold:,} rows are needed; {seen})"
         return Drafted(None, f"{rule}: free text, identifiers, or too small a budget")
-    other = next(label for n in range(len(texts) + 1) if (label := f"{'(' * n}other{')' * n}") not in found.values)
-    words: dict[str, Any] = {"missing": True, "other": other, "missing_values": gaps}
-    if len(gaps) == 1:
-        words["missing_as"] = gaps[0]
-    dtype = own_type(hint.dtype, "string")
-    column = _first(
-        lambda: Categorical(hint.name, tuple(texts), dtype=dtype, **words),
-        lambda: Categorical(hint.name, tuple(texts), **words),
-        lambda: Categorical(hint.name, tuple(texts), missing=True, other=other),
-    )
     called = "value" if len(texts) == 1 else "values"
     note = (
         f"The {len(texts):,} {called} with a noisy count of {found.threshold:,} or more, "
-        f"in about {min(covered, 1):.0%} of the rows. All others become {other!r}."
+        f"in about {min(covered, 1):.0%} of the rows. All others become {column.other!r}."
     )
-    return Drafted(column, note if column is not None else "its values cannot be listed")
+    return Drafted(column, note)
 
 
 def _first(*attempts: Any) -> Any:

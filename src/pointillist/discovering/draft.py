@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +48,7 @@ from pointillist.discovering.columns import DEVIATIONS, column_of_numbers, colum
 from pointillist.errors import InputError, Shown, nearest
 from pointillist.job import delta_or_default, relation_of, unit_of
 from pointillist.privacy.budget import Budget
-from pointillist.privacy.curator import MOST_ROWS, Ask, Curator, Found, Seek, planned
+from pointillist.privacy.curator import MOST_ROWS, Ask, Curator, Found, OpenDoor, Seek, planned
 from pointillist.privacy.facts import Facts
 from pointillist.privacy.gaussian import LEAST_SCALES
 from pointillist.privacy.insecure import InsecureSeededNoise
@@ -72,22 +72,6 @@ SLASHES = ("%d/%m/%Y", "%m/%d/%Y")
 
 class NothingTold(InputError):
     """A draft that has spent its budget and knows too little of every column."""
-
-
-class DraftDoor(Protocol):
-    """What a private draft sees of the private side: a curator, or one behind a journal."""
-
-    def open(self) -> Facts:
-        """The (public or noisy) number of rows, and the rho that is left."""
-        ...
-
-    def measure(self, asked: Sequence[Ask]) -> tuple[Measurement, ...]:
-        """Noisy integer counts of all that is asked."""
-        ...
-
-    def discover(self, asked: Sequence[Seek]) -> tuple[Found, ...]:
-        """The frequent values of columns."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -164,7 +148,7 @@ class DraftJob:
         shown = f"{ledger.delta_shown:.2g} of delta = {ledger.budget.delta:.2g} is for values that are discovered"
         return f"rho = {ledger.limit:.4g} over {each}{kinds}; {shown}"
 
-    def run(self, door: DraftDoor) -> PrivateDraft:
+    def run(self, door: OpenDoor) -> PrivateDraft:
         """Measure what is needed and make the schema.
 
         Args:
@@ -197,7 +181,7 @@ class DraftJob:
         """What the kinds of cells of one column cost."""
         return Fraction(split(facts.rho * KIND_SHARE, len(self.probed)))
 
-    def _kinds(self, door: DraftDoor, facts: Facts) -> tuple[list[Hint], dict[str, str]]:
+    def _kinds(self, door: OpenDoor, facts: Facts) -> tuple[list[Hint], dict[str, str]]:
         """The columns with their kinds, which are measured where types do not say them; and why some have none."""
         if not self.texts:
             return list(self.probed), {}

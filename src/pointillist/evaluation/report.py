@@ -22,7 +22,7 @@ from pointillist.evaluation.judgement import Comparison, Evaluation, Violations
 from pointillist.evaluation.learning import train_and_test
 from pointillist.evaluation.marginals import worst_marginals
 from pointillist.evaluation.pairs import compare_pairs
-from pointillist.evaluation.values import Typed, plain_table, read_values, unmerged
+from pointillist.evaluation.values import Typed, made_under, plain_table, read_values, unmerged
 from pointillist.families.support import Support
 from pointillist.job import workload_of
 from pointillist.privacy.facts import Facts
@@ -137,7 +137,8 @@ def _encoded(real: Any, plain: Any, synthetic: Any, rows: Any, schema: Schema | 
     if schema is None:
         schema = known[0] if known else _drafted(plain, rows)
     elif isinstance(synthetic, Release):
-        known, schema = [*known, schema], synthetic.schema  # which may have merged columns
+        known = known if made_under(synthetic, schema) else [*known, schema]
+        schema = synthetic.schema  # which may have merged columns, and values that were discovered
     same = all(unmerged(one) == unmerged(schema) for one in known)
     rule, hint = "must have the schema of the real table", "give the table that the release was made from"
     check(same, "synthetic", Shown("another schema"), rule, hint)

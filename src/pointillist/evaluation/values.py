@@ -15,6 +15,7 @@ from pointillist.data.columns.merged import Merged
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table, to_arrow
 from pointillist.data.texts import encode
+from pointillist.release import Release
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +28,7 @@ __all__ = [
     "Values",
     "cell_name",
     "coarse",
+    "made_under",
     "plain_table",
     "read_values",
     "show_number",
@@ -137,6 +139,16 @@ def read_values(real: Typed, synthetic: Typed) -> tuple[Values, ...]:
             kind = _kind(synthetic.cells[n].type)
             found.append(Numbers(column.name, kind, _numbers(real.cells[n]), _numbers(synthetic.cells[n])))
     return tuple(found)
+
+
+def made_under(release: Release, schema: Schema) -> bool:
+    """Whether a release was made with the columns of a schema.
+
+    Args:
+        release: The release.
+        schema: The schema.
+    """
+    return unmerged(schema) == unmerged(release.schema) or schema.columns == release.given.columns
 
 
 def unmerged(schema: Schema) -> tuple[Column, ...]:

@@ -153,6 +153,7 @@ class Plan:
         target: the smallest epsilon for a target, if one was asked for.
         advice: what is recommended; None if no law holds for the run.
         basis: what the forecast is based on.
+        stages: what is done before the first round, and what it costs, in words.
     """
 
     method: str
@@ -169,12 +170,14 @@ class Plan:
     target: Target | None
     advice: Advice | None
     basis: str
+    stages: tuple[str, ...] = ()
 
     def describe(self) -> list[str]:
         """The plan in lines."""
         lines = [
             f"{self.method}, {self.rows:,} rows, epsilon {self.epsilon:g}, delta {self.delta:.3g}, {self.relation}",
             f"wanted: {self.workload}; {_orders(self.wanted)}",
+            *(f"first: {text}" for text in self.stages),
             *(f"round {text}" for text in _rounds(self.phases, self.rows)),
         ]
         if self.expected.errors:
@@ -220,6 +223,7 @@ class Plan:
             if self.advice is None
             else {"method": self.advice.method, "workload": self.advice.workload, "why": list(self.advice.why)},
             "basis": self.basis,
+            "stages": list(self.stages),
         }
 
 
@@ -283,6 +287,7 @@ def make_plan(
         target=None if target is None or not found.errors else reached(situation, *target),
         advice=advise(situation, others, orders) if found.errors else None,
         basis=_basis(found, situation),
+        stages=situation.stages,
     )
 
 

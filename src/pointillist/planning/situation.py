@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -19,6 +19,23 @@ from pointillist.queries.workload import Workload
 __all__ = ["Situation"]
 
 
+class Before(Protocol):
+    """What comes before the rounds of a run, as far as public facts fix it."""
+
+    @property
+    def shown(self) -> float:
+        """The part of delta for showing values that only one unit has."""
+
+    def after(self, facts: Facts) -> Facts:
+        """What is left for the rounds, by what is known before."""
+
+    def before(self, outline: Outline) -> Outline:
+        """The phases of all together, by those of the rounds alone."""
+
+    def describe(self, facts: Facts) -> tuple[str, ...]:
+        """What is done and what it costs, in words, by what is known before."""
+
+
 @dataclass(frozen=True)
 class Situation:
     """What is known of a run before it starts. The rows are a number that is public, or that somebody states.
@@ -27,7 +44,7 @@ class Situation:
         method: the name of the method.
         workload: the queries that are wanted.
         outline: the phases of the run.
-        after: what is left for it after the stage that merges fine columns, if there is one.
+        stage: what comes before it, if values are discovered or fine columns merged; else None.
         budget: what may be spent.
         rows: the number of rows.
         private: whether their true number is private, so that a share of the budget counts them.
@@ -38,7 +55,7 @@ class Situation:
     method: str
     workload: Workload
     outline: Outline
-    after: Callable[[Facts], Facts]
+    stage: Before | None
     budget: Budget
     rows: int
     private: bool
@@ -56,13 +73,21 @@ class Situation:
     @cached_property
     def facts(self) -> Facts:
         """What the run knows at its start."""
-        known = None if self.private else self.rows
-        whole = Ledger(self.budget) if self.zcdp else ledger_for(self.budget, known, self._whole)
-        return self.after(planned(whole, self.rows, private=self.private))
+        return self.facts_before if self.stage is None else self.stage.after(self.facts_before)
 
-    def _whole(self, facts: Facts) -> tuple[Phase, ...]:
-        """The phases by what is known before the stage."""
-        return self.outline(self.after(facts))
+    @cached_property
+    def facts_before(self) -> Facts:
+        """What is known before the stage."""
+        known, shown = None if self.private else self.rows, 0.0 if self.stage is None else self.stage.shown
+        outline = self.outline if self.stage is None else self.stage.before(self.outline)
+        plain = Ledger(self.budget, None, shown)
+        whole = plain if self.zcdp else ledger_for(self.budget, known, outline, shown)
+        return planned(whole, self.rows, private=self.private)
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """What comes before the rounds, in words."""
+        return () if self.stage is None else self.stage.describe(self.facts_before)
 
     @property
     def phases(self) -> tuple[Phase, ...]:

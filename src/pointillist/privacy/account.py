@@ -20,7 +20,7 @@ LEAST_EFFECT = 0.01
 this power. With less, a run that measures nothing learns nothing."""
 
 
-def ledger_for(budget: Budget, rows: int | None, outline: Outline) -> Ledger:
+def ledger_for(budget: Budget, rows: int | None, outline: Outline, shown: float = 0.0) -> Ledger:
     """A ledger with the larger budget of Gaussian accounting if the run selects nothing by the data and no noise is
     below one of the least scales.
 
@@ -31,15 +31,16 @@ def ledger_for(budget: Budget, rows: int | None, outline: Outline) -> Ledger:
         budget: what may be spent.
         rows: the number of rows; None where it is private.
         outline: the phases of the run.
+        shown: the part of delta for showing values that only one unit has.
     """
-    plain = Ledger(budget)
+    plain = Ledger(budget, None, shown)
     facts = planned(plain, rows or MOST_ROWS, private=rows is None)
     phases = outline(facts)
     require_effect(budget, facts, phases)
     if any(phase.selects or phase.noise is None for phase in phases):
         return plain
     for least_scale in LEAST_SCALES:
-        ledger = Ledger(budget, least_scale)
+        ledger = Ledger(budget, least_scale, shown)
         if ledger.limit > plain.limit and _smallest_noise(ledger, rows, outline) >= least_scale:
             return ledger
     return plain

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, cast
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from pointillist.checks import check
 from pointillist.data.neighbours import Relation
 from pointillist.data.schema import Schema
-from pointillist.data.sources import MemoryOfRows, MergedSource, OpenSource, Source
+from pointillist.data.sources import MemoryOfRows, MergedSource, OpenSource, Source, UnlistedSource
 from pointillist.errors import BudgetError, InputError, Shown
 from pointillist.privacy.facts import Facts
 from pointillist.privacy.ledger import GAUSSIAN, Entry, Ledger, minus
@@ -29,7 +29,7 @@ from pointillist.queries.counting import Counts, count_rows
 from pointillist.queries.measurement import Measurement
 from pointillist.reporting import phase
 
-__all__ = ["Ask", "Curator", "Door", "Found", "Seek", "planned"]
+__all__ = ["Ask", "Curator", "Door", "Found", "OpenDoor", "Seek", "planned"]
 
 TOTAL_SHARE = 0.02
 """Under add-remove: the share of rho that pays for the noisy number of rows, to which all answers are scaled."""
@@ -69,7 +69,8 @@ class Seek(NamedTuple):
     delta: float
 
 
-class Found(NamedTuple):
+@dataclass(frozen=True)
+class Found:
     """The values of a column that were discovered.
 
     Attributes:
@@ -112,6 +113,22 @@ class Door(Protocol):
 
     def measure(self, asked: Sequence[Ask]) -> tuple[Measurement, ...]:
         """Noisy integer counts of all that is asked."""
+        ...
+
+
+class OpenDoor(Protocol):
+    """What a stage that discovers values sees of the private side: a curator, or one behind a journal."""
+
+    def open(self) -> Facts:
+        """The (public or noisy) number of rows, and the rho that is left."""
+        ...
+
+    def measure(self, asked: Sequence[Ask]) -> tuple[Measurement, ...]:
+        """Noisy integer counts of all that is asked."""
+        ...
+
+    def discover(self, asked: Sequence[Seek]) -> tuple[Found, ...]:
+        """The frequent values of columns."""
         ...
 
 
@@ -194,7 +211,19 @@ class Curator:
         Args:
             schema: the columns of this curator's rows, some of them merged.
         """
-        after = Curator(MergedSource(self._source, schema), self.ledger, self.noise)
+        return self._onto(MergedSource(self._source, schema))
+
+    def in_lists(self, schema: Schema) -> Curator:
+        """A curator of the same rows under lists of values that were discovered, which goes on as :meth:`in_groups`.
+
+        Args:
+            schema: the columns of this curator's rows, with lists in place of those that were to be discovered.
+        """
+        return self._onto(cast(UnlistedSource, self._source).listed(schema))
+
+    def _onto(self, source: Source) -> Curator:
+        """A curator of the same rows in other codes, with the same ledger, noise and facts."""
+        after = Curator(source, self.ledger, self.noise)
         if self._facts is not None:
             after.take_up(replace(self._facts, rho=self.ledger.left))
         return after

@@ -11,7 +11,7 @@ from pointillist.release.description import (
     versions,
 )
 from pointillist.release.drawing import Drawn, Rows, draw_rows, drawn_rows
-from pointillist.release.folder import Refined, Release, add_replicates
+from pointillist.release.folder import Listed, Refined, Release, add_replicates
 from pointillist.release.matching import Matched
 from pointillist.release.place import Place, check_target
 
@@ -19,6 +19,7 @@ __all__ = [
     "FORMAT",
     "Description",
     "Drawn",
+    "Listed",
     "Matched",
     "MethodUsed",
     "Place",

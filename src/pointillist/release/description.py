@@ -5,12 +5,14 @@ from __future__ import annotations
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
+from fractions import Fraction
 from importlib import metadata
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pointillist.checks import check
 from pointillist.data.neighbours import Relation, Unit
 from pointillist.errors import InputError, Shown
+from pointillist.privacy.curator import Found
 from pointillist.privacy.facts import Facts
 from pointillist.privacy.ledger import Entry, minus
 from pointillist.release.drawing import Drawn
@@ -78,6 +80,8 @@ class Privacy:
         ledger: every charge.
         unit: what is protected as a whole, if it is not a row.
         with_schema: the cost of the schema, and of both together, if the schema was paid for.
+        delta_shown: the part of delta for showing values that only one unit has, if values were discovered. rho follows
+            from the rest of delta.
     """
 
     private: bool
@@ -92,6 +96,7 @@ class Privacy:
     ledger: tuple[Entry, ...]
     unit: Unit | None = field(default=None, metadata=OPTIONAL)
     with_schema: WithSchema | None = field(default=None, metadata=OPTIONAL)
+    delta_shown: float | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -121,10 +126,12 @@ class Description:
         seed: the seed of the post-processing.
         schema: the columns, as plain data (``Schema.to_dict``).
         versions: the packages that made it.
-        given: the columns as they were given, if some of them were fine; ``schema`` has them merged.
+        given: the columns as they were given, if some of them were fine or to be discovered; ``schema`` has them merged
+            and with the values that were discovered.
         format: the format of the folder.
         rules: what the rules of the schema did to the rows, if it has any.
         matched: how near the rows are to the model; None if they are as they were drawn.
+        discovered: the values that were discovered, by column, if there were such columns.
     """
 
     method: MethodUsed
@@ -143,6 +150,7 @@ class Description:
     format: int = FORMAT
     rules: Drawn | None = field(default=None, metadata=OPTIONAL)
     matched: Matched | None = field(default=None, metadata=OPTIONAL)
+    discovered: tuple[Found, ...] | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def facts(self) -> Facts:
@@ -153,9 +161,10 @@ class Description:
 
     @property
     def facts_before(self) -> Facts:
-        """What was known before fine columns were measured."""
-        counted = sum(entry.rho for entry in self.privacy.ledger[: 1 if self.total_sigma else 0])
-        return replace(self.facts, rho=minus(self.privacy.rho, counted))
+        """What was known before fine columns were measured, and after values were discovered."""
+        before = (1 if self.total_sigma else 0) + len(self.discovered or ())
+        spent = sum((Fraction(entry.rho) for entry in self.privacy.ledger[:before]), Fraction(0))
+        return replace(self.facts, rho=minus(self.privacy.rho, spent))
 
     def to_dict(self) -> dict[str, Any]:
         """The description as plain data."""

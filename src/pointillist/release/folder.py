@@ -34,9 +34,10 @@ from pointillist.data.table import Table, as_pandas
 from pointillist.errors import InputError, PointillistError, Shown, brief, in_short
 from pointillist.families.saved import load_family
 from pointillist.framework import Family, Log
-from pointillist.privacy.curator import MOST_ROWS
+from pointillist.privacy.curator import MOST_ROWS, Found
 from pointillist.queries.base import Queries
 from pointillist.queries.workload import Workload
+from pointillist.refining import Listing
 from pointillist.release import format1
 from pointillist.release.description import FORMAT, Description
 from pointillist.release.drawing import draw_rows
@@ -61,7 +62,7 @@ from pointillist.showing import watched
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Refined", "Release", "add_replicates", "refined_of"]
+__all__ = ["Listed", "Refined", "Release", "add_replicates", "listed_schema", "refined_of"]
 
 ROWS_CSV, ROWS_PARQUET = "synthetic.csv", "synthetic.parquet"
 MODEL, TRANSCRIPT = "model.npz", "transcript.npz"
@@ -72,11 +73,24 @@ REFINED = "refined_"
 
 
 @dataclass(frozen=True)
+class Listed:
+    """What was discovered before a run.
+
+    Attributes:
+        schema: the columns as they were given.
+        found: their frequent values.
+    """
+
+    schema: Schema
+    found: tuple[Found, ...]
+
+
+@dataclass(frozen=True)
 class Refined:
     """What was measured of fine columns before a run, and merged from it.
 
     Attributes:
-        schema: the columns as they were given.
+        schema: the columns as they were given, with the values that were discovered.
         log: the measurements of their fine codes.
     """
 
@@ -110,6 +124,12 @@ class Release:
     def schema(self) -> Schema:
         """The columns of the table."""
         return self.table.schema
+
+    @cached_property
+    def given(self) -> Schema:
+        """The columns as they were given to the run: before values were discovered, and fine columns merged."""
+        given = self.description.given
+        return self.schema if given is None else Schema.from_dict(given)
 
     @cached_property
     def workload(self) -> Workload:
@@ -372,11 +392,25 @@ def refined_of(about: Description, transcript: Mapping[str, np.ndarray]) -> Refi
         about: the description of the release.
         transcript: the arrays.
     """
+    arrays = {name.removeprefix(REFINED): array for name, array in transcript.items() if name.startswith(REFINED)}
+    schema = listed_schema(about)
+    if schema is None or (about.discovered is not None and not arrays):
+        return None
+    return Refined(schema, log_of(arrays, schema.domain, about.facts_before))
+
+
+def listed_schema(about: Description) -> Schema | None:
+    """The columns as they were given, with the values that were discovered; None if nothing came before the run.
+
+    Args:
+        about: the description of the release.
+    """
     if about.given is None:
         return None
-    schema = Schema.from_dict(about.given)
-    arrays = {name.removeprefix(REFINED): array for name, array in transcript.items() if name.startswith(REFINED)}
-    return Refined(schema, log_of(arrays, schema.domain, about.facts_before))
+    given = Schema.from_dict(about.given)
+    if about.discovered is None:
+        return given
+    return Listing(given, about.privacy.delta_shown or 0.0).listed(about.discovered, about.total)
 
 
 def _save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

@@ -101,7 +101,7 @@ class RecordedDoor:
         record = self._next("discover")
         if record is None:
             found = self._curator.discover(asked)
-            self._journal.append("result", self._result("discover") | {"found": [one._asdict() for one in found]})
+            self._journal.append("result", self._result("discover") | {"found": [asdict(one) for one in found]})
             return found
         lists = ("values", "counts")
         return tuple(Found(**one | {name: tuple(one[name]) for name in lists}) for one in record.data["found"])

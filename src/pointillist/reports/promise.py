@@ -190,6 +190,11 @@ def _parameters(about: Description) -> str:
         own = f"({rounded_up(privacy.epsilon)}, {shown(privacy.delta)})"
         schema = f"({rounded_up(both.schema_epsilon)}, {shown(both.schema_delta)})"
         text += f" This counts the run itself, {own}, and the list of columns and values, which cost {schema}."
+    if privacy.delta_shown is not None:
+        text += (
+            f" Of delta, {shown(privacy.delta_shown)} is the probability with which a value appears that only one of "
+            "those who are protected has, in columns whose values the run has discovered."
+        )
     if about.total * loss.delta >= 1:
         text += (
             " Warning: delta is not below 1 over the number of rows, so it allows the values of some person to appear."
@@ -261,6 +266,8 @@ def _before(about: Description) -> str:
             "The list of columns, values and bounds counts as public: a person has declared that it was not taken from "
             "the real table, or may be published."
         )
+    if about.discovered:
+        text += " The values of some columns are not part of it: the run has discovered them by charged measurements."
     if about.public is not None:
         text += f" A public table of {about.public.rows:,} rows was used as well."
     return f"{text} Choosing settings by looking at the real table is not covered by the guarantee."

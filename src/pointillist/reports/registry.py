@@ -82,15 +82,23 @@ def _basic(release: Release, holder: Statements) -> dict[str, Any]:
 
 def _variant(release: Release) -> dict[str, Any]:
     about = release.description
-    zcdp = about.privacy.accounting == "zCDP" and about.privacy.with_schema is None
-    public = ["The names, types and possible values of the columns"] if about.privacy.with_schema is None else []
+    public = []
+    if about.privacy.with_schema is None:
+        apart = " (but for those that the run has discovered)" if about.discovered else ""
+        public.append(f"The names, types and possible values of the columns{apart}")
     if about.privacy.relation == Relation.REPLACE.value:
         public.append("the number of rows")
     return {
-        "variant_name": "Zero-concentrated DP" if zcdp else "Approximate DP",
+        "variant_name": "Zero-concentrated DP" if _is_zcdp(about) else "Approximate DP",
         "data_domain": f"Tables with the {len(release.schema.columns):,} columns of the release's schema.",
         "unprotected_quantities": ", and ".join(public) + "." if public else "None.",
     }
+
+
+def _is_zcdp(about: Description) -> bool:
+    """Whether rho says all: values that are discovered, and a schema that was paid for, also cost delta."""
+    privacy = about.privacy
+    return privacy.accounting == "zCDP" and privacy.with_schema is None and privacy.delta_shown is None
 
 
 def _loss(about: Description) -> dict[str, Any]:
@@ -101,9 +109,10 @@ def _loss(about: Description) -> dict[str, Any]:
         f"The run has a budget of rho = {privacy.rho:.6g} in the account of "
         f"{'zCDP' if privacy.accounting == 'zCDP' else 'Gaussian noise'}, of which {privacy.rho_spent:.6g} was spent."
     )
-    if privacy.with_schema is None:
-        parameters |= {"rho": privacy.rho} if privacy.accounting == "zCDP" else {}
-    else:
+    parameters |= {"rho": privacy.rho} if _is_zcdp(about) else {}
+    if privacy.delta_shown is not None:
+        details += f" Of delta, {rounded_up(privacy.delta_shown)} is for showing values that only one unit has."
+    if privacy.with_schema is not None:
         both = privacy.with_schema
         details += (
             f" The schema cost ({rounded_up(both.schema_epsilon)}, {rounded_up(both.schema_delta)}), which is counted."

@@ -60,7 +60,9 @@ def spending(release: Release) -> list[Spent]:
 
 
 def _asked(release: Release) -> Iterator[str]:
-    """What was charged for, in order: of fine columns first, then by the run, selections before measurements."""
+    """What was charged for, in order: to discover values and of fine columns first, then by the run, selections before
+    measurements."""
+    yield from ("values of columns that nobody could list beforehand" for _ in release.description.discovered or ())
     if release.refined is not None:
         yield from ("counts of fine columns, for their groups" for _ in release.refined.log.measurements)
     for entry in release.log.rounds:

@@ -12,6 +12,7 @@ from typing import Any
 from pointillist.checks import check
 from pointillist.data.columns.base import Column, Label, check_word, code_dtype
 from pointillist.data.columns.categorical import Categorical
+from pointillist.data.columns.discovered import DISCOVER, Discovered
 from pointillist.data.columns.extra import Constant, Extra, Identifier
 from pointillist.data.columns.grid import Grid
 from pointillist.data.columns.merged import Merged
@@ -25,6 +26,7 @@ __all__ = [
     "Categorical",
     "Column",
     "Constant",
+    "Discovered",
     "Extra",
     "Grid",
     "Identifier",
@@ -71,6 +73,8 @@ def column_of(spec: Any, others: Mapping[str, Any] | None = None) -> Any:
     kind = spec.get("type")
     if kind == "merged":
         return Merged.from_dict(spec)
+    if kind == "categorical" and spec.get("values") == DISCOVER:
+        return Discovered.from_dict(spec)
     kinds: dict[str, Any] = {**COLUMN_KINDS, **(others or {})}
     check_word(f"{column_called(spec['name'])}: type", kind, list(kinds))
     return kinds[kind].from_dict(spec)

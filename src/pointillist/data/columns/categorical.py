@@ -120,12 +120,9 @@ class Categorical:
     def _check_hierarchy(self, where: str) -> None:
         if self.merge is not None:
             check_flag(f"{where}: merge", self.merge)
-        for key in ("prefixes", "parents", "shares"):
+        for key in ("parents", "shares"):
             object.__setattr__(self, key, listed(where, getattr(self, key), key))
-        whole = all(isinstance(k, int) and not isinstance(k, bool) and k > 0 for k in self.prefixes)
-        rule, hint = "must be increasing lengths of 1 or more", "write for example prefixes = [2, 3]"
-        good = whole and list(self.prefixes) == sorted(set(self.prefixes))
-        check(good, f"{where}: prefixes", fragment(list(self.prefixes)), rule, hint)
+        object.__setattr__(self, "prefixes", check_prefixes(where, self.prefixes))
         texts = all(isinstance(path, str) for path in self.parents) and len(self.parents) in (0, len(self.values))
         rule, hint = "must be a text for each value", 'write for example parents = ["north/hills", "south/coast"]'
         check(texts, f"{where}: parents", fragment(list(self.parents)), rule, hint)
@@ -154,7 +151,8 @@ class Categorical:
             "must list different values",
             "remove the repeated ones",
         )
-        check(len(values) > 0, where, [], "must list its values", "write values = [...]")
+        some = len(values) > 0 or self.other is not None
+        check(some, where, [], "must list its values", "write values = [...]")
         kinds = {type(value) for value in labels}
         rule = "must list values of one type (strings, whole numbers or true/false, 'other' included)"
         names = Shown(sorted(kind.__name__ for kind in kinds))
@@ -205,7 +203,7 @@ class Categorical:
         found = []
         for level in names:
             groups = np.unique(level, return_inverse=True)[1]
-            found.append(np.concatenate([groups, groups.max() + 1 + np.array(own, np.intp)]))
+            found.append(np.concatenate([groups, groups.max(initial=-1) + 1 + np.array(own, np.intp)]))
         return tuple(found)
 
     def encode(self, array: pa.Array) -> np.ndarray:
@@ -316,6 +314,21 @@ class Categorical:
     def from_dict(cls, spec: dict[str, Any]) -> Categorical:
         """Create the column from a ``[[column]]`` table of a schema file; a file of its hierarchy is read."""
         return cls(**read_keys(expanded(spec), KEYS))
+
+
+def check_prefixes(where: str, given: Any) -> tuple[int, ...]:
+    """Return the lengths of beginnings by which values are merged; refuse what cannot be such lengths.
+
+    Args:
+        where: The column, for messages.
+        given: The lengths.
+    """
+    prefixes = listed(where, given, "prefixes")
+    whole = all(isinstance(k, int) and not isinstance(k, bool) and k > 0 for k in prefixes)
+    rule, hint = "must be increasing lengths of 1 or more", "write for example prefixes = [2, 3]"
+    good = whole and list(prefixes) == sorted(set(prefixes))
+    check(good, f"{where}: prefixes", fragment(list(prefixes)), rule, hint)
+    return prefixes
 
 
 def _can_be(text: str, dtype: str) -> bool:
