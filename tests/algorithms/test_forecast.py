@@ -182,8 +182,8 @@ def test_with_a_target_more_is_spent_on_what_it_is_tied_to() -> None:
     around = [scope for scope in every if len(scope) == 3 and 0 in scope]
     every = [*around, *(scope for scope in every if any(set(scope) < set(other) for other in around))]
     parts = Components(DOMAIN, around, every)
-    assert parts.targets == (0,)
-    assert components().targets == ()
+    assert parts.targets == {0}
+    assert not components().targets
     shares = [np.array([0.95, 0.05]), *(np.full(size, 1 / size) for size in DOMAIN.sizes[1:])]
     made = Forecast(parts, shares)
     made.assume(parts.assumed([0.05] * len(parts.pairs)), ROWS)

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from pointillist.algorithms.forecast import Components, Forecast, likely_distances
+from pointillist.algorithms.forecast import Components, Forecast, likely_distances, shared
 from pointillist.data.domain import Attributes, Domain
 from pointillist.framework import Log, Measure, Step, Strategy
 from pointillist.privacy.curator import Ask
@@ -49,6 +49,10 @@ FIRST, FIRST_ERROR = 0.15, 0.03
 
 TIES, TIES_ERROR = 0.05, 0.03
 """The same for the ties: the noise on a distance need not be smaller than this."""
+
+AROUND = 4.0
+"""Of an attribute that all wanted marginals have, both errors need be this many times smaller: a value may be rare, and
+what it is tied to is judged given that value (:mod:`pointillist.algorithms.forecast`)."""
 
 MOST_TIES_ERROR = 0.5
 """With more noise on the distances, or on the one-way marginals, nothing would be learned from them."""
@@ -87,7 +91,7 @@ class MeasureByTies:
         if not self.worthwhile(facts):
             return self.otherwise.outline(facts)
         first, rho = self._first(facts), self._rest(facts)
-        ties = gaussian_scale(self._tie_rho(facts), self._tie_square(facts))
+        ties = [gaussian_scale(self._tie_rho(times, facts), self._tie_square(facts)) for times in self._ties_by_times]
         fewest, most = self._grains(self._least(rho, facts))
         last = (
             gaussian_scale(_grains_of(rho, most), square_of_counts(self._extremes[0], facts)),
@@ -95,7 +99,7 @@ class MeasureByTies:
         )
         return (
             Phase(1, len(first), False, noise_of(first, facts), what="one-way marginals"),
-            Phase(1, len(self._tied), False, (ties, ties), what="ties, one number for each pair of columns"),
+            Phase(1, len(self._tied), False, (min(ties), max(ties)), what="ties, one number for each pair of columns"),
             Phase(1, len(self.measurable), False, last, what="marginals at most, those that matter by the ties"),
         )
 
@@ -160,19 +164,35 @@ class MeasureByTies:
     def _first(self, facts: Facts) -> tuple[Ask, ...]:
         """The one-way marginals: equal shares, but no more than each needs."""
         most = split(facts.rho * FIRST, len(self._singles))
-        needed = [(queries.size / FIRST_ERROR) ** 2 * 2 / math.pi for queries in self._singles]
+        needed = [(self._times(one.scope) * one.size / FIRST_ERROR) ** 2 * 2 / math.pi for one in self._singles]
         unit = self._precision(1.0, facts)
         return tuple(Ask(q, min(most, need / unit)) for q, need in zip(self._singles, needed, strict=True))
 
-    def _tie_rho(self, facts: Facts) -> float:
-        """The rho of each tie."""
-        needed = self._tie_square(facts) / (2 * (TIES_ERROR * facts.total) ** 2)
+    @cached_property
+    def _targets(self) -> frozenset[int]:
+        return shared([queries.scope for queries in self.measurable[: self.wanted]])
+
+    def _times(self, scope: Attributes) -> float:
+        """How many times smaller an error need be."""
+        return AROUND if self._targets.intersection(scope) else 1.0
+
+    @cached_property
+    def _ties_by_times(self) -> dict[float, list[int]]:
+        """The positions of the ties, by how many times smaller their error need be."""
+        found: dict[float, list[int]] = {}
+        for n, pair in enumerate(self._tied):
+            found.setdefault(self._times(pair), []).append(n)
+        return found
+
+    def _tie_rho(self, times: float, facts: Facts) -> float:
+        """The rho of a tie whose error need be this many times smaller."""
+        needed = self._tie_square(facts) / (2 * (TIES_ERROR / times * facts.total) ** 2)
         return min(split(facts.rho * TIES, len(self._tied)), needed)
 
     def _ties(self, facts: Facts, log: Log) -> tuple[Ask, ...]:
         counts = [tuple(np.rint(share * facts.total).astype(int).tolist()) for share in self._shares(log)]
-        rho = self._tie_rho(facts)
-        return tuple(Ask(Tie((i, j), counts[i], counts[j], facts.total), rho) for i, j in self._tied)
+        ties = {pair: Tie(pair, counts[pair[0]], counts[pair[1]], facts.total) for pair in self._tied}
+        return tuple(Ask(tie, self._tie_rho(self._times(pair), facts)) for pair, tie in ties.items())
 
     def _shares(self, log: Log) -> list[np.ndarray]:
         """The one-way marginals of the first round; uniform for attributes that nothing is wanted of."""
@@ -183,8 +203,8 @@ class MeasureByTies:
 
     def _rest(self, facts: Facts) -> float:
         """The rho of the last round."""
-        spent = sum(Fraction(ask.rho) for ask in self._first(facts)) + len(self._tied) * Fraction(self._tie_rho(facts))
-        return minus(facts.rho, spent)
+        ties = sum(len(some) * Fraction(self._tie_rho(times, facts)) for times, some in self._ties_by_times.items())
+        return minus(facts.rho, sum(Fraction(ask.rho) for ask in self._first(facts)) + ties)
 
     def _least(self, rho: float, facts: Facts) -> float:
         """The smallest useful share of the last round for a marginal."""
@@ -210,7 +230,10 @@ class MeasureByTies:
         alone = forecast.errors(precision)
         bias = np.array([math.hypot(alone[place[i,]], alone[place[j,]]) for i, j in self._tied])
         distances = np.array([float(one.counts[0]) for one in second.measurements]) / facts.total
-        found = likely_distances(distances, bias, second.measurements[0].sigma / facts.total)
+        found = np.zeros(len(distances))
+        for some in self._ties_by_times.values():
+            noise = second.measurements[some[0]].sigma / facts.total
+            found[some] = likely_distances(distances[some], bias[some], noise)
         likely = dict(zip(self._tied, found.tolist(), strict=True))
         forecast.assume(self.components.assumed([likely.get(pair, 0.0) for pair in self._pairs]), facts.total)
         best = forecast.best(precision, self._precision(rho, facts))

@@ -39,7 +39,7 @@ import numpy as np
 
 from pointillist.data.domain import Attributes, Domain
 
-__all__ = ["Components", "Forecast", "likely_distances"]
+__all__ = ["Components", "Forecast", "likely_distances", "shared"]
 
 RANK = 3.0
 HIGHER = 0.3
@@ -77,7 +77,7 @@ class Components:
         from scipy.sparse import csr_matrix
 
         self.domain, self.every = domain, tuple(every)
-        self._common = set.intersection(*map(set, wanted))
+        self.targets = shared(wanted)
         self.place = {scope: n for n, scope in enumerate(self.every)}
         self.order = np.array([len(scope) for scope in self.every])
         self.cells = np.array([float(domain.cells_of(scope)) for scope in self.every])
@@ -92,11 +92,6 @@ class Components:
         rows, columns = map(np.array, zip(*needed, strict=True))
         self.needs = csr_matrix((np.ones(len(rows)), (rows, columns)), (len(wanted), len(self.every)))
         """Times what the components are off, squared: the same for the wanted marginals."""
-
-    @cached_property
-    def targets(self) -> tuple[int, ...]:
-        """The attributes that all of several wanted marginals have: what the others are wanted around."""
-        return tuple(sorted(self._common)) if self.needs.shape[0] > 1 else ()
 
     @cached_property
     def pairs(self) -> list[int]:
@@ -118,6 +113,15 @@ class Components:
         return found
 
 
+def shared(wanted: Sequence[Attributes]) -> frozenset[int]:
+    """The attributes that all of several wanted marginals have: what the others are wanted around.
+
+    Args:
+        wanted: the attributes of each wanted marginal.
+    """
+    return frozenset(wanted[0]).intersection(*wanted[1:]) if len(wanted) > 1 else frozenset()
+
+
 def _parts(scope: Attributes) -> list[Attributes]:
     """All non-empty subsets."""
     return [part for k in range(1, len(scope) + 1) for part in itertools.combinations(scope, k)]
@@ -125,7 +129,7 @@ def _parts(scope: Attributes) -> list[Attributes]:
 
 def given_each_value(shares: np.ndarray) -> float:
     """How many times as much the component of a target and other attributes counts, if the others are judged given each
-    value of the target, on average over its k values: 1/k sum_c 1 / (k m_c). It is 1 if all values are equally frequent.
+    value of the target, on average over its k values: 1/k sum_c 1 / (k m_c). It is 1 if all values are as frequent.
 
     Args:
         shares: m, the estimated shares of the values of the target.
@@ -149,7 +153,7 @@ class Forecast:
     def __init__(self, components: Components, shares: Sequence[np.ndarray]) -> None:
         self.components = components
         self.importance = np.ones(len(components.every))
-        for target in components.targets:
+        for target in sorted(components.targets):
             has = np.array([target in scope for scope in components.every])
             self.importance[has] *= given_each_value(shares[target])
         least, bins = math.log(LEAST_SHARE), int(-math.log(LEAST_SHARE) / BIN) + 1
