@@ -435,6 +435,10 @@ def lower_threshold(spec: Any) -> None:
     spec["discovered"][0]["threshold"] -= 1
 
 
+def higher_threshold(spec: Any) -> None:
+    spec["discovered"][0]["threshold"] = min(spec["discovered"][0]["counts"])
+
+
 def another_value(spec: Any) -> None:
     spec["discovered"][0]["values"][0] = "AAA"
 
@@ -461,13 +465,24 @@ def other_noise(spec: Any) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [lower_threshold, another_value, small_count, less_delta, no_part_of_delta, nothing_discovered, other_noise],
+    [
+        lower_threshold,
+        higher_threshold,
+        another_value,
+        small_count,
+        less_delta,
+        no_part_of_delta,
+        nothing_discovered,
+        other_noise,
+    ],
 )
 def test_verify_finds_what_was_changed(change: Any, tmp_path: Path) -> None:
     synthesize(people(), schema=PLAIN, out=tmp_path / "r", **MWEM)
     assert verify(tmp_path / "r").ok
     damaged(tmp_path / "r", change)
-    assert not verify(tmp_path / "r").ok
+    report = verify(tmp_path / "r")
+    assert not report.ok
+    assert not [one.reason for one in report.checks if "KeyError" in one.reason]
 
 
 # --- the command line

@@ -145,8 +145,17 @@ def test_only_the_curator_asks_for_the_values_of_a_column() -> None:
     assert asking == {"privacy/curator.py", "data/sources.py", "data/drafts/types.py", "data/statistics_files.py"}
     makers = {str(path.relative_to(ROOT)) for path in MODULES if "ProbedSource(" in path.read_text()}
     assert makers == {"discovering/draft.py"}
-    makers = {str(path.relative_to(ROOT)) for path in MODULES if "return OpenRows(" in path.read_text()}
-    assert makers == {"job.py"}
+
+
+@pytest.mark.parametrize("name", ["OpenRows", "ListedSource", "Numbered", "numbered"])
+def test_rows_whose_values_are_not_listed_are_made_for_the_curator_alone(name: str) -> None:
+    """Their texts are private: nothing but the source of a run has them."""
+    users = {
+        str(path.relative_to(ROOT))
+        for path in MODULES
+        if {name, "*"} & names_from(path).get("pointillist.data.opening", set())
+    }
+    assert users == ({"job.py"} if name in ("OpenRows", "numbered") else set())
 
 
 def test_the_curator_itself_is_found_to_count() -> None:

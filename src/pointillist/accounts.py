@@ -465,7 +465,8 @@ def _refusal(run: str, ledger: Ledger, left: float) -> str:
 
 def _no_delta(run: str, ledger: Ledger, left: float) -> AccountExceeded:
     """The refusal of a run that would show values for which the account has no part of delta."""
-    hint = "use a smaller delta" if left else "book a private schema before any other run, which keeps a part for it"
+    first = "book a private schema, or a run that discovers values, before any other run, which keeps a part for it"
+    hint = "use a smaller delta" if left else first
     text = (
         f"run {run!r} must use at most the delta that the account has left for values that only one unit has "
         f"({left:.6g}), got {ledger.delta_shown:.6g}; the account is unchanged: {hint}."

@@ -183,6 +183,33 @@ def test_too_many_different_texts_are_refused(monkeypatch: pytest.MonkeyPatch) -
         rows_of(["a", "b", "c", "d"])
 
 
+def test_too_many_different_texts_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where bad values are taken as missing, it is not tried which of the texts are too many."""
+    monkeypatch.setattr(opening, "MOST_DIFFERENT", 3)
+    encode, calls = Numbered.encode, []
+
+    def counted(column: Numbered, array: pa.Array) -> np.ndarray:
+        calls.append(len(array))
+        return encode(column, array)
+
+    monkeypatch.setattr(Numbered, "encode", counted)
+    table = pa.table({"t": [f"text {n}" for n in range(64)]})
+    with pytest.raises(InputError, match="must have at most 3 different values"):
+        Table.encode(table, numbered(Schema((Discovered("t"),))), "missing")
+    assert calls == [64]
+
+
+def test_a_long_spelling_of_missing_is_missing() -> None:
+    spelled = "not known, " * 30
+    column = Discovered("t", missing_values=(spelled,))
+    schema = Schema((column,))
+    cells = pa.table({"t": [spelled, f"{spelled}, or so", "a", None]})
+    rows = OpenRows(TableSource(Table.encode(cells, numbered(schema))), schema)
+    assert rows.values_of("t")[0] == ["a"]
+    after = rows.listed(Schema((listed_column(column, ["a"]),)))
+    assert np.concatenate([batch[0] for batch in after.batches()]).tolist() == [2, 1, 0, 2]
+
+
 def test_a_source_that_is_looked_for_later_stays_so() -> None:
     rows, asked = rows_of(["b", "a", "b"]), []
 
@@ -201,6 +228,6 @@ def test_a_source_that_is_looked_for_later_stays_so() -> None:
 def test_a_numbered_column_is_like_the_declared_one() -> None:
     column = Discovered("t")
     assert Numbered(column).name == "t"
-    assert Numbered(column).missing
+    assert not Numbered(column).ordered
     plain = Schema((Categorical("b", (0, 1)),))
     assert numbered(plain) is plain

@@ -342,7 +342,7 @@ def test_an_account_without_room_refuses_and_nothing_is_written(tmp_path: Path) 
         draft(tmp_path / "x.toml", options=REAL, account=no_delta)
     late = Account.create(tmp_path / "l.account", 5.0, 1e-5)
     late.reserve("first", "another run", Ledger(prepare_draft(TABLE, **REAL).curator.ledger.budget))
-    with pytest.raises(AccountExceeded, match="book a private schema before any other run"):
+    with pytest.raises(AccountExceeded, match="or a run that discovers values, before any other run"):
         draft(tmp_path / "x.toml", options=REAL, account=late)
     with pytest.raises(InputError, match="account must not be given with seeded noise"):
         draft(tmp_path / "x.toml", account=late)

@@ -106,6 +106,7 @@ class Evidence:
         if self.listed is None or (about.discovered is not None and not measured):
             require(not measured, "no column was fine, but some were measured")
             return None
+        require(measured, "columns were to be measured or discovered, but neither was done")
         _require_small(json.loads(str(arrays[REFINED + "asked"])), self.listed.domain)
         return refined_of(about, arrays)
 

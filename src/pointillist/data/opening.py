@@ -84,8 +84,12 @@ class Numbered:
     size = 2**32
     """More than there can be texts."""
 
+    missing = False
+    """No cell is refused that could be taken as missing instead."""
+
     def __init__(self, column: Discovered) -> None:
         self.column = column
+        self._longest = max(LONGEST_VALUE, *map(len, missing_strings(column, ("",))))
         self._numbers: dict[str | None, int] = {}
         self._lock = threading.Lock()
 
@@ -95,7 +99,8 @@ class Numbered:
 
     @property
     def texts(self) -> list[str | None]:
-        """The different texts by their numbers, cut off behind the longest that can be listed; None is missing."""
+        """The different texts by their numbers; None is missing. They are cut off behind the longest that can be listed
+        or that means missing."""
         return list(self._numbers)
 
     def encode(self, array: pa.Array) -> np.ndarray:
@@ -108,7 +113,7 @@ class Numbered:
         values, places = distinct(pa.chunked_array([pc.dictionary_encode(array)]))
         gone = is_missing(values, ())
         cells: list[str | None] = pc.cast(values, pa.string()).to_pylist()
-        texts = [None if gone[n] or cell is None else cell[: LONGEST_VALUE + 1] for n, cell in enumerate(cells)]
+        texts = [None if gone[n] or cell is None else cell[: self._longest + 1] for n, cell in enumerate(cells)]
         with self._lock:
             numbers = [self._numbers.setdefault(text, len(self._numbers)) for text in texts]
         rule, hint = f"must have at most {MOST_DIFFERENT:,} different values", "name it under ignore: it is free text"

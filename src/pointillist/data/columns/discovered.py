@@ -60,7 +60,7 @@ class Discovered:
         missing_as: What missing values are decoded to, by default null.
         merge: Whether the run merges rare values of the list, as in other lists.
         prefixes: Lengths of the beginnings of the values that values are merged by.
-        most: The number of values that are listed, at most.
+        most: The number of values that a plan allows for. A run sets it; how many are listed does not follow from it.
     """
 
     name: str
