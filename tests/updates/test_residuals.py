@@ -35,7 +35,7 @@ def test_noise_alone_stays_below_the_bound(cells: int) -> None:
 
 
 def test_what_noise_explains_is_not_given_back() -> None:
-    residuals, precision = np.array([-1.9, 2.0, 5.0, -4.0, 0.0]), np.array([100.0, 100.0, 100.0, 25.0, 0.0])
+    residuals, precision = np.array([-3.4, 3.5, 6.5, -5.5, 0.0]), np.array([100.0, 100.0, 100.0, 25.0, 0.0])
     assert given_back(residuals, precision).tolist() == pytest.approx([0.0, 0.0, 0.3, -0.4, 0.0])
 
 

@@ -22,8 +22,9 @@ __all__ = ["given_back", "most_by_chance", "reseeded", "standardised"]
 BEYOND = 1.5
 """By how much a residual must exceed the largest that is expected by chance."""
 
-EXPLAINED = 2.0
-"""Standard deviations of a residual that are left to the noise when a fit is given back what a penalty took."""
+EXPLAINED = 3.5
+"""Standard deviations of a residual that are left to the noise when a fit is given back what a penalty took. With 2,
+which noise alone often exceeds, the noise was given back, too."""
 
 MOST_CELLS = 300
 """The largest number of cells that rows are given to at a time."""
@@ -44,7 +45,8 @@ def most_by_chance(cells: int, beyond: float = BEYOND) -> float:
 
 
 def given_back(residuals: np.ndarray, precision: np.ndarray) -> np.ndarray:
-    """What is added to the targets of cells that are missed: the part of each residual beyond two standard deviations.
+    """What is added to the targets of cells that are missed: what each residual has beyond
+    ``EXPLAINED`` standard deviations.
 
     Args:
         residuals: of every cell, in units of the noise.

@@ -14,9 +14,10 @@ have fitted of the noise differs, and averages out in part.
 
 A penalty also weakens dependencies that are certain: a rare value that is strongly tied to another one may end up many
 standard deviations off. Where the residual of a cell, or of a block of cells, is larger than noise explains, what is
-beyond two standard deviations in all residuals is added to the targets, and the descent goes on from where it ended, up
+beyond 3.5 standard deviations in all residuals is added to the targets, and the descent goes on from where it ended, up
 to three times (Bregman iteration; Osher, Burger, Goldfarb, Xu and Yin, *An iterative regularization method for total
-variation-based image restoration*, 2005). So the cut is given back where it was wrong, and only there.
+variation-based image restoration*, 2005). So the cut is given back where it was wrong, and only there. It is the last
+thing: with it, trials would prefer a stronger penalty, at the cost of the many weak dependencies.
 
 The first term also has the sums over blocks of neighbouring values of ordered attributes
 (:mod:`pointillist.updates.coarser`); residuals and distances below are those of the measured cells alone.
@@ -199,7 +200,7 @@ class ShrunkenFit:
                 left = self.fits - len(fits)
                 made.expect(left * choice.descents * self.recipe.optimizer.steps)
                 made.info = {"fit": len(fits) + 1}
-                fits.append(settled(self.descents(start, target, choice), choice.descents))
+                fits.append(settled(self.descents(start, target, choice, MOST_GIVEN), choice.descents))
                 if choice.together:
                     break
         joined = {name: jnp.concatenate([fit.params[name] for fit in fits]) for name in params}
@@ -238,8 +239,9 @@ class ShrunkenFit:
         cells, most = (sum(one.size for one in some) for some in (queries, self.measurable))
         return self.measurable if MANY_CELLS <= most <= MORE_CELLS * cells else queries
 
-    def descents(self, rng: np.random.Generator, target: Target, choice: Choice) -> Descents:
-        """The family's random rows, moved to the one-way marginals, descend to the targets, again and again."""
+    def descents(self, rng: np.random.Generator, target: Target, choice: Choice, most_given: int = 0) -> Descents:
+        """The family's random rows, moved to the one-way marginals, descend to the targets, again and again. What the
+        penalty took is given back at most ``most_given`` times."""
         import jax
         import jax.numpy as jnp
 
@@ -267,9 +269,10 @@ class ShrunkenFit:
             off = standardised(coarser.summed(answers), measured, paid)
             worst = float(np.abs(off).max())
             missed = worst > most_by_chance(int(np.count_nonzero(off)), MISSED_BEYOND)
-            done = (stalled or residual <= 1 + 2 * np.sqrt(2 / cells)) and not (missed and given < MOST_GIVEN)
+            goes_on = missed and (choice.together or given < most_given)
+            done = (stalled or residual <= 1 + 2 * np.sqrt(2 / cells)) and not goes_on
             yield params, dict(info) | {"residual": residual, "worst": worst if missed else 0.0}, done
-            if missed and given < MOST_GIVEN:
+            if missed and given < most_given:
                 given, least = given + 1, np.inf  # the loss is another one from now on
                 shares = np.divide(paid, weights, out=np.zeros_like(paid), where=weights > 0)
                 aims = aims + shares * given_back(off, paid)
