@@ -45,8 +45,7 @@ def most_by_chance(cells: int, beyond: float = BEYOND) -> float:
 
 
 def given_back(residuals: np.ndarray, precision: np.ndarray) -> np.ndarray:
-    """What is added to the targets of cells that are missed: what each residual has beyond
-    ``EXPLAINED`` standard deviations.
+    """What is added to the targets: the part of each residual beyond ``EXPLAINED`` standard deviations.
 
     Args:
         residuals: of every cell, in units of the noise.
