@@ -434,8 +434,8 @@ class Job:
                 rule = f"must pick at most the workload's {phase.candidates:,} groups, each once"
                 hint = "use fewer rounds or picks, or group by query"
                 check(picked <= phase.candidates, "rounds", rounds, rule, hint)
-            if phase.noise is not None:
-                most = phase.noise[1] / phase.unit
+            if phase.noise_in_rows is not None:
+                most = phase.noise_in_rows[1]
                 rule = f"must leave each measurement a noise below {rows:,} rows (it would be {most:,.0f})"
                 if rounds > 1:
                     check(most <= rows, "rounds", rounds, rule, "use fewer rounds or a larger epsilon")

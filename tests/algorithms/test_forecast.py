@@ -9,6 +9,7 @@ import pytest
 
 from pointillist.algorithms.forecast import Components, Forecast, given_each_value, likely_distances
 from pointillist.data.domain import Attributes, Domain
+from pointillist.queries.residuals import Residual
 
 DOMAIN = Domain(("a", "b", "c", "d"), (2, 3, 4, 8))
 ROWS = 10_000
@@ -37,13 +38,30 @@ def forecast(strong: Attributes = (0, 1), order: int = 3, seed: int = 0) -> Fore
 
 def test_every_marginal_has_a_component_for_each_part_of_its_attributes() -> None:
     parts = components()
-    whole = parts.place[0, 1, 2]
-    told = parts.tells.toarray()[:, whole]
-    assert {parts.every[n] for n in np.flatnonzero(told)} == {s for s in parts.every if set(s) <= {0, 1, 2}}
-    assert told[parts.place[0, 1]] == pytest.approx(1 / 4)  # a cell of the pair is a sum of four cells
-    assert told[whole] == 1
     needed = parts.needs.toarray()[0]
+    assert {parts.every[n] for n in np.flatnonzero(needed)} == {s for s in parts.every if set(s) <= {0, 1, 2}}
     assert needed.sum() == 7
+
+
+def test_a_component_costs_what_one_record_changes_in_its_residual() -> None:
+    parts = components()
+    for n, scope in enumerate(parts.every):
+        shape = DOMAIN.shape(scope)
+        square = Residual(scope, shape, 1).square / np.prod(shape) ** 2
+        assert parts.costs[n] == pytest.approx(square)
+    single = Domain(("a", "b"), (1, 3))
+    assert Components(single, [(0, 1)], [(0, 1), (0,), (1,)]).costs.tolist() == pytest.approx([0, 0, 2 / 3])
+
+
+def test_nothing_is_spent_on_attributes_with_a_single_value() -> None:
+    domain = Domain(("a", "b", "c"), (1, 3, 2))
+    every = [(0, 1, 2), (0, 1), (0, 2), (1, 2), (0,), (1,), (2,)]
+    parts = Components(domain, every[:1], every)
+    made = Forecast(parts, [np.full(size, 1 / size) for size in domain.sizes])
+    made.assume(parts.assumed([0.3, 0.3, 0.3]), ROWS)
+    share = made.best(np.zeros(len(every)), 1e4)
+    assert {every[n] for n in np.flatnonzero(share)} == {(1, 2), (1,), (2,)}
+    assert np.isfinite(made.value(np.zeros(len(every))))
 
 
 def test_higher_orders_are_expected_where_pairs_are_tied() -> None:
@@ -82,11 +100,10 @@ def test_the_slopes_are_those_of_finite_differences(order: int) -> None:
     parts = made.components
     precision = np.random.default_rng(1).uniform(10, 1000, len(parts.every))
     errors, slopes = made._errors(precision)
-    told = parts.tells @ precision
     for n in range(len(parts.every)):
-        step = 1e-4 * told[n]
+        step = 1e-4 * precision[n]
         moved = precision.copy()
-        moved[n] += step  # which also tells about the parts, but only n itself is looked at
+        moved[n] += step
         assert (made.errors(moved)[n] - errors[n]) / step == pytest.approx(slopes[n], rel=1e-3)
 
 
@@ -99,22 +116,23 @@ def test_the_best_shares_are_a_point_of_the_simplex_and_beat_equal_ones() -> Non
         assert (share >= 0).all()
         equal = np.full(len(share), 1 / len(share))
         only_wanted = np.where(made.components.order == 3, 1.0, 0.0)
-        found = made.value(before + more * share)
-        assert found < 0.95 * made.value(before + more * equal)
-        assert found < made.value(before + more * only_wanted / only_wanted.sum())
+        buys = more / made.components.costs
+        found = made.value(before + buys * share)
+        assert found < 0.95 * made.value(before + buys * equal)
+        assert found < made.value(before + buys * only_wanted / only_wanted.sum())
 
 
 def test_no_small_move_of_the_budget_is_much_better_than_the_best_shares() -> None:
     made = forecast()
     before, more = np.where(made.components.order == 1, 50.0, 0.0), 1e5
-    share = made.best(before, more)
-    value = made.value(before + more * share)
+    share, buys = made.best(before, more), more / made.components.costs
+    value = made.value(before + buys * share)
     for n, m in itertools.permutations(range(len(share)), 2):
         moved = share.copy()
         step = 0.1 * moved[n]
         moved[n] -= step
         moved[m] += step
-        assert made.value(before + more * moved) > 0.995 * value
+        assert made.value(before + buys * moved) > 0.995 * value
 
 
 def test_a_strong_tie_gets_most() -> None:

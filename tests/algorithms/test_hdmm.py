@@ -137,7 +137,8 @@ def test_the_noise_is_as_planned() -> None:
         table, job = run("raw", insecure_noise_seed=seed)
         squares.append((errors(table, job.run()) ** 2).mean())
         phase = job.phases[0]
-        planned = phase.noise[1] / phase.unit / len(table)
+        assert phase.noise_in_rows is not None
+        planned = phase.noise_in_rows[1] / len(table)
     found = math.sqrt(np.mean(squares))
     assert found == pytest.approx(planned, rel=0.15)
     assert not 0.7 < 2 * found / planned < 1.3

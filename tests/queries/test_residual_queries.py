@@ -56,7 +56,7 @@ def test_residuals_are_what_the_definition_says(sizes: tuple[int, ...]) -> None:
     assert np.allclose(queries.to_marginal(values), columns @ values)
 
 
-@pytest.mark.parametrize("limit", [16, 0])
+@pytest.mark.parametrize("limit", [18, 4, 3, 2, 0])
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("sizes", DOMAINS)
 def test_sensitivities_hold_for_all_neighbours(
@@ -74,12 +74,51 @@ def test_sensitivities_hold_for_all_neighbours(
         assert claimed.single >= np.abs(changes).max()
         assert claimed.l1 >= np.abs(changes).sum(axis=1).max()
         assert claimed.l2_squared >= square
-        if relation is Relation.ADD_REMOVE or limit:
+        if relation is Relation.ADD_REMOVE or limit >= len(sizes):
             assert claimed.l2_squared == square
         if relation is Relation.ADD_REMOVE:
             assert claimed.exact
             assert (claimed.single, claimed.l1) == (np.abs(changes).max(), np.abs(changes).sum(axis=1).max())
     residuals._sensitivity.cache_clear()
+
+
+def test_groups_of_scopes_bound_the_sensitivity_better_than_scopes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every part is in one group, and no group has too many attributes."""
+    queries = every((2, 3, 4, 2, 5, 2, 3, 4, 2, 3), 1)
+    found = {}
+    for limit in (10, 6, 0):
+        monkeypatch.setattr(residuals, "MOST_ATTRIBUTES", limit)
+        residuals._sensitivity.cache_clear()
+        found[limit] = queries.sensitivity(Relation.REPLACE).l2_squared
+        groups, alone = residuals._groups(queries.parts)
+        together = [part for group in groups for part in group] + alone
+        assert sorted(part.scope for part in together) == sorted(part.scope for part in queries.parts)
+        assert all(len({i for part in group for i in part.scope}) <= limit for group in groups)
+    residuals._sensitivity.cache_clear()
+    assert found[10] < found[6] < found[0]
+    monkeypatch.setattr(residuals, "MOST_ATTRIBUTES", 6)
+    monkeypatch.setattr(residuals, "MOST_GROUPS", 2)
+    assert found[6] < queries.sensitivity(Relation.REPLACE).l2_squared < found[0]
+    residuals._sensitivity.cache_clear()
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_rounded_weights_are_as_the_roots_of_what_was_given(scale: float) -> None:
+    units = [Residual((i,), (m,), 1) for i, m in enumerate((2, 3, 40))]
+    squares = scale * np.array([1.0, 4.0, 9.0])
+    weights = np.array([part.weight for part in residuals.rounded(units, squares).parts])
+    assert np.allclose(weights / weights[0], [1, 2, 3], rtol=1e-5)
+    found = residuals.rounded(units, squares).sensitivity(Relation.ADD_REMOVE).l2_squared
+    assert found == pytest.approx(residuals.SQUARE, rel=1e-5)
+
+
+def test_residuals_whose_weights_round_to_nothing_are_left_out_but_for_the_largest() -> None:
+    units = [Residual((0, 1), (20_000, 20_000), 1), Residual((0, 2), (20_000, 20_000), 1), Residual((0,), (20_000,), 1)]
+    squares = np.array([2.0, 1.0, 1e-6])
+    assert [part.scope for part in residuals.rounded(units, squares).parts] == [(0, 1)]
+    assert [part.weight for part in residuals.rounded(units, squares).parts] == [1]
+    assert [part.weight for part in residuals.rounded(units, squares, least=1).parts] == [1, 1, 1]
+    assert [part.scope for part in residuals.rounded(units[1:], np.array([0.0, 1.0])).parts] == [(0,)]
 
 
 def test_residuals_survive_saving() -> None:

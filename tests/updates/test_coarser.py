@@ -45,17 +45,17 @@ def test_blocks_are_sums_of_cells_with_the_variance_of_such_sums() -> None:
     queries = all_kway(DOMAIN, 2).queries
     views = Coarser(queries, (8, 5, 0))
     targets = rng.normal(size=sum(one.size for one in queries))
-    precision = np.concatenate([np.full(one.size, 1.0 + n) for n, one in enumerate(queries)])
-    values, weights = views.extended(targets, precision)
-    assert len(values) == len(weights) == sum(one.size for one in views.all_queries)
-    assert np.array_equal(values[: len(targets)], targets)
-    table, start = targets[: 9 * 5].reshape(9, 5), len(targets)
+    precision = 1.0 + np.arange(len(queries))
+    sums, weights = views.sums(targets), views.weights(precision)
+    assert len(targets) + len(sums) == len(targets) + len(weights) == sum(one.size for one in views.all_queries)
+    table = targets[: 9 * 5].reshape(9, 5)
     first = next(view for n, view in views.views if n == 0)
     assert first.grid == (5, 3)
-    assert values[start] == pytest.approx(table[:2, :2].sum())  # four cells of variance 1
-    assert weights[start] == pytest.approx(coarser.WEIGHT / 4)
-    assert weights[start + first.size - 1] == pytest.approx(coarser.WEIGHT)  # the code after the line, by the last one
-    assert np.all(Coarser(queries, (8, 5, 0)).extended(targets, 0 * precision)[1] == 0)
+    assert sums[0] == pytest.approx(table[:2, :2].sum())  # four cells of variance 1
+    assert weights[0] == pytest.approx(coarser.WEIGHT / 4)
+    assert weights[first.size - 1] == pytest.approx(coarser.WEIGHT)  # the code after the line, by the last one
+    assert not views.weights(0 * precision).any()
+    assert not len(Coarser(queries, ()).sums(targets))
 
 
 def test_a_schema_knows_which_groups_lie_on_a_line() -> None:
@@ -76,20 +76,21 @@ def rising(rows: int) -> Table:
 
 
 def test_a_correlation_is_nearer_to_the_truth_with_blocks() -> None:
-    table = rising(4_000)
-    job = prepare(table, epsilon=0.7, workload="marginals:2", insecure_noise_seed=3, settings={"fits": 1, "t_max": 300})
-    update = job.algorithm.update
-    assert isinstance(update, ShrunkenFit)
-    assert update.lines == (0, 0, 0)  # bins that were given stand for themselves
-    release = job.run()
-    ordered = replace(job.algorithm, update=replace(update, lines=(16, 16, 16)))
-    params, _ = run(ordered, Replay(release.log), seed=0)
+    table = rising(20_000)
     true = correlation(np.bincount(table.codes[0].astype(int) * 16 + table.codes[1], minlength=256))
-    with_blocks, without = (
-        abs(correlation(job.algorithm.family.answers(found, job.task.workload.queries[:1])) - true)
-        for found in (params, release.params)
-    )
-    assert with_blocks < 0.9 * without
+    off = np.zeros(2)
+    for seed in (3, 4):
+        settings = {"fits": 1, "t_max": 300}
+        job = prepare(table, epsilon=0.7, workload="marginals:2", insecure_noise_seed=seed, settings=settings)
+        update = job.algorithm.update
+        assert isinstance(update, ShrunkenFit)
+        assert update.lines == (0, 0, 0)  # bins that were given stand for themselves
+        release = job.run()
+        ordered = replace(job.algorithm, update=replace(update, lines=(16, 16, 16)))
+        params, _ = run(ordered, Replay(release.log), seed=0)
+        pair = job.task.workload.queries[:1]
+        off += [abs(correlation(job.algorithm.family.answers(one, pair)) - true) for one in (params, release.params)]
+    assert off[0] < 0.85 * off[1]
 
 
 def correlation(counts: np.ndarray) -> float:

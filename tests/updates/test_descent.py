@@ -82,7 +82,7 @@ def test_repeated_measurements_are_averaged_by_their_precision() -> None:
     ]
     layout = Relaxed(SoftmaxRows(table.domain, 5)).layout(queries)
     data = cells_data(layout, *combined(queries, measured, 100))
-    targets, weights = layout.to_flat(data["targets"]), layout.to_flat(data["weights"])
+    ((targets, weights),) = zip(map(layout.to_flat, data["targets"]), map(layout.to_flat, data["weights"]), strict=True)
     assert np.allclose(targets[:4], (4 * np.array([0.6, 0, 0, 0.4]) + np.array([0.3, 0.3, 0.3, 0.1])) / 5)
     assert np.allclose(weights[:4], (100**2 + 50**2) / 4)
     assert np.all(weights[4:] == 0)

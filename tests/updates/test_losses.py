@@ -155,15 +155,13 @@ def test_the_tie_penalty() -> None:
 
 @pytest.mark.parametrize(("step", "share"), [(0, 0.0), (1, 1 / 8), (4, 0.5), (8, 1.0), (19, 1.0)])
 def test_the_penalty_rises_over_a_share_of_the_steps(step: int, share: float) -> None:
+    assert float(TiePenalty(0.4).risen(jnp.int32(step), 20)) == pytest.approx(share)
     rows = np.random.default_rng(3).dirichlet(np.ones(4), 6)
-    weighted = TiePenalty(0.4).weighted(arrays(rows)[0], number(7.0), jnp.int32(step), 20)
-    assert float(weighted) == pytest.approx(share * 7.0 * penalty_by_hand(rows), rel=1e-4, abs=1e-12)
+    assert float(TiePenalty(0.4).value(arrays(rows)[0])) == pytest.approx(penalty_by_hand(rows), rel=1e-4)
 
 
 def test_a_ramp_of_less_than_a_step_is_one_step() -> None:
-    rows = np.random.default_rng(3).dirichlet(np.ones(4), 6)
-    values = [TiePenalty(0.01).weighted(arrays(rows)[0], number(1.0), jnp.int32(step), 20) for step in (0, 1)]
-    assert [float(value) for value in values] == pytest.approx([0.0, penalty_by_hand(rows)], rel=1e-4)
+    assert [float(TiePenalty(0.01).risen(jnp.int32(step), 20)) for step in (0, 1)] == [0.0, 1.0]
 
 
 # --- when to stop

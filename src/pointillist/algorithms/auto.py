@@ -2,13 +2,14 @@
 
 | family | strategy | update | output H |
 |---|---|---|---|
-| relaxed rows, softmax per attribute | measure one-ways, ties, then marginals by forecast | shrunken fit | last |
+| relaxed rows, softmax per attribute | measure one-ways, ties, then residuals by forecast | shrunken fit | last |
 
 *What is measured* is decided in three rounds (:mod:`pointillist.algorithms.by_ties`): the one-way marginals, then for
-every pair of attributes one number that says how far it is from independent, then marginals of all orders up to the
-wanted one, with shares that make a forecast of the error smallest (:mod:`pointillist.algorithms.forecast`). Each round
-follows from public facts and from the noisy values of the rounds before. Nothing is selected by an exponential
-mechanism, so the budget buys Gaussian noise only, which has a tighter account (:mod:`pointillist.privacy.gaussian`).
+every pair of attributes one number that says how far it is from independent, then residuals of marginals of all orders
+up to the wanted one, which say what these attributes tell beyond fewer of them, with weights that make a forecast of
+the error smallest (:mod:`pointillist.algorithms.forecast`). Each round follows from public facts and from the noisy
+values of the rounds before. Nothing is selected by an exponential mechanism, so the budget buys Gaussian noise only,
+which has a tighter account (:mod:`pointillist.privacy.gaussian`).
 
 *Measured once*, by public facts alone: where a budget is too small for the ties, for products, for workloads with
 weights, and without ``ties``. Every marginal of the workload is measured with an equal share, unless its noise would
@@ -145,7 +146,7 @@ def useful_error(workload: Workload, measurable: tuple[Queries, ...]) -> UsefulE
 METHOD = Method(
     name="auto",
     family="relaxed rows, softmax per attribute",
-    strategy="measure one-ways, ties, then marginals by forecast; select nothing",
+    strategy="measure one-ways, ties, then residuals by forecast; select nothing",
     update="gradient descent, squared error with shrinkage by the known noise",
     output="last",
     settings=Settings,

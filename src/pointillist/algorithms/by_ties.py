@@ -4,15 +4,19 @@
 2. *Ties*: for every pair of attributes its distance from independence (:class:`~pointillist.queries.tie.Tie`). It is
    one number that one person changes by 1 or 2, so its noise is small against a tie that matters, where the noise on
    all cells of the pair would hide it.
-3. *Marginals* of all orders up to the wanted one, with what is left, split so that the forecast error of the workload
-   is smallest (:mod:`pointillist.algorithms.forecast`). Strong ties get most, attributes without ties nothing.
+3. *Residuals* of marginals of all orders up to the wanted one, with what is left: what each set of attributes says
+   beyond its subsets (:mod:`pointillist.queries.residuals`). A marginal would be measured together with all of its
+   parts, which other marginals have in common with it; one by one, they cost less and each gets what it deserves. The
+   budget is split so that the forecast error of the workload is smallest (:mod:`pointillist.algorithms.forecast`).
+   Strong ties get most, attributes without ties nothing. All residuals are one measurement: by replacing a row, nobody
+   changes all of them as much as each of them could be changed.
 
 Nothing is selected by an exponential mechanism, so that the Gaussian account applies: a measurement may be chosen by
 earlier noisy ones at no extra cost. Where the noise on the ties would be larger than any tie, or where the workload is
 not one of marginals, everything is measured at once, by public facts alone.
 
-How much of rho each round gets, and how little noise a marginal can have at least, follow from public facts and the
-(noisy) number of rows. All shares are whole numbers of grains, so that these bounds hold exactly.
+How much of rho each round gets, and how little noise it can have at least, follow from public facts and the (noisy)
+number of rows. The shares of residuals are whole numbers of grains, so that rounding elsewhere does not change a plan.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ import numpy as np
 
 from pointillist.algorithms.forecast import Components, Forecast, likely_distances, shared
 from pointillist.data.domain import Attributes, Domain
+from pointillist.data.neighbours import Relation
 from pointillist.framework import Log, Measure, Step, Strategy
 from pointillist.privacy.curator import Ask
 from pointillist.privacy.facts import Facts, Phase
@@ -37,10 +42,11 @@ from pointillist.privacy.sensitivity import square_of_counts
 from pointillist.queries.base import Queries
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.measurement import to_simplex
+from pointillist.queries.residuals import SQUARE, Residual, rounded
 from pointillist.queries.tie import Tie
 from pointillist.strategies import noise_of
 
-__all__ = ["ROUNDS", "MeasureByTies", "marginals_only"]
+__all__ = ["ROUNDS", "MeasureByTies", "marginals_only", "spread"]
 
 ROUNDS = 3
 
@@ -57,18 +63,19 @@ what it is tied to is judged given that value (:mod:`pointillist.algorithms.fore
 MOST_TIES_ERROR = 0.5
 """With more noise on the distances, or on the one-way marginals, nothing would be learned from them."""
 
-EVEN = 0.3
+EVEN = 0.15
 """This share of the last round is spread evenly over what it measures: the forecast is only a model."""
 
-FEWEST = 4
-"""The last round measures at least this number of marginals, unless fewer are wanted, and none with a larger share than
-an equal one of these: the Gaussian account depends on the smallest noise that a run can have."""
-
 LEAST_SHARE, MOST_NOISE = 2e-5, 0.25
-"""The smallest share, and the largest noise as a fraction of the rows, that a marginal is measured with."""
+"""The smallest share, and the largest noise as a fraction of the rows, that a residual is measured with."""
 
 GRAINS = 1 << 24
-"""Shares are whole multiples of 1 / GRAINS, so that rounding elsewhere does not change a plan."""
+"""Shares are whole multiples of 1 / GRAINS."""
+
+LEAST_SQUARE = 4 / 9
+"""What rounding leaves at least of the squared weight of a residual that is measured: from 1.5 to 1, squared."""
+
+LAST = "residuals of marginals at most, those that matter by the ties, all together"
 
 
 @dataclass(frozen=True)
@@ -92,15 +99,10 @@ class MeasureByTies:
             return self.otherwise.outline(facts)
         first, rho = self._first(facts), self._rest(facts)
         ties = [gaussian_scale(self._tie_rho(times, facts), self._tie_square(facts)) for times in self._ties_by_times]
-        fewest, most = self._grains(self._least(rho, facts))
-        last = (
-            gaussian_scale(_grains_of(rho, most), square_of_counts(self._extremes[0], facts)),
-            gaussian_scale(_grains_of(rho, fewest), self._square(facts)),
-        )
         return (
             Phase(1, len(first), False, noise_of(first, facts), what="one-way marginals"),
             Phase(1, len(self._tied), False, (min(ties), max(ties)), what="ties, one number for each pair of columns"),
-            Phase(1, len(self.measurable), False, last, what="marginals at most, those that matter by the ties"),
+            Phase(1, len(self._units), False, self._bounds(rho, facts), None, self._in_rows(rho, facts), LAST),
         )
 
     def step(self, t: int, facts: Facts, log: Log, family: Any, params: Any) -> Step | None:
@@ -139,18 +141,19 @@ class MeasureByTies:
         return tuple(scope for scope in self._pairs if min(self.domain.shape(scope)) > 1)
 
     @cached_property
-    def _extremes(self) -> tuple[Queries, Queries]:
-        """The marginals with the fewest and with the most cells: those that a row changes least and most."""
-        smallest = min(self.measurable, key=lambda queries: queries.size)
-        return smallest, max(self.measurable, key=lambda queries: queries.size)
+    def _units(self) -> tuple[Residual, ...]:
+        """The residuals that may be measured; an attribute with a single value has none."""
+        scopes = [queries.scope for queries in self.measurable]
+        shapes = [(scope, self.domain.shape(scope)) for scope in scopes]
+        return tuple(Residual(scope, shape, 1) for scope, shape in shapes if min(shape) > 1)
 
     @cached_property
     def _singles(self) -> tuple[Queries, ...]:
         return tuple(queries for queries in self.measurable if len(queries.scope) == 1)
 
     def _square(self, facts: Facts) -> int:
-        """The squared sensitivity of a marginal: the largest one."""
-        return square_of_counts(self._extremes[1], facts)
+        """The squared sensitivity of a marginal."""
+        return square_of_counts(max(self._singles, key=lambda queries: queries.size), facts)
 
     def _tie_square(self, facts: Facts) -> int:
         """The squared sensitivity of a tie, which is the same for all pairs that can be tied."""
@@ -207,20 +210,32 @@ class MeasureByTies:
         return minus(facts.rho, sum(Fraction(ask.rho) for ask in self._first(facts)) + ties)
 
     def _least(self, rho: float, facts: Facts) -> float:
-        """The smallest useful share of the last round for a marginal."""
+        """The smallest useful share of the last round for a residual."""
         return max(LEAST_SHARE, self._square(facts) / (2 * (MOST_NOISE * facts.total) ** 2) / rho)
 
-    def _grains(self, least: float) -> tuple[int, int]:
-        """The smallest and the largest number of grains of a marginal in the last round."""
-        even = int(EVEN * GRAINS / self._fewest) - 1  # one less, as sums are rounded
-        return min(math.ceil(min(least, 1.0) * GRAINS), even), GRAINS // self._fewest
+    def _bounds(self, rho: float, facts: Facts) -> tuple[float, float]:
+        """Bounds on the noise of the last round, whatever its weights are.
 
-    @property
-    def _fewest(self) -> int:
-        return min(FEWEST, self.wanted)
+        Residuals have the squared sensitivity sum of w^2 c, which was ``SQUARE`` before the weights were rounded. Each
+        of them had its part of what is spread evenly (up to a grain of several hundred), and rounding leaves that much
+        of it if it leaves anything. No weight is more than doubled, except from 0 to 1 if all would be 0: then w^2 c
+        is more than it was. Under replace it is at least twice the sum, and at most four times. A unit of several rows
+        multiplies it.
+        """
+        largest = max(unit.square for unit in self._units)
+        least, most = 0.99 * EVEN * LEAST_SQUARE * SQUARE / len(self._units), 4 * max(4 * SQUARE, largest)
+        low, high = (gaussian_scale(rho, int(square) * facts.rows_per_unit**2) for square in (least, most))
+        return low, high
+
+    def _in_rows(self, rho: float, facts: Facts) -> tuple[float, float]:
+        """The noise on a cell, as a number of rows: of one residual that gets everything, and of the smallest share.
+        Under replace, all residuals together may change by twice as much as a marginal does."""
+        alone = [math.prod(1 - 1 / m for m in unit.shape) for unit in self._units]
+        square, more = self._square(facts) / (2 * rho), 2 if facts.relation is Relation.REPLACE else 1
+        return math.sqrt(square * min(alone)), math.sqrt(more * square / min(1.0, self._least(rho, facts)))
 
     def _last(self, facts: Facts, log: Log) -> tuple[Ask, ...]:
-        """The marginals of the last round, by the forecast."""
+        """The residuals of the last round, by the forecast."""
         rho, (first, second) = self._rest(facts), log.rounds[:2]
         forecast = Forecast(self.components, self._shares(log))
         place = self.components.place
@@ -237,47 +252,33 @@ class MeasureByTies:
         likely = dict(zip(self._tied, found.tolist(), strict=True))
         forecast.assume(self.components.assumed([likely.get(pair, 0.0) for pair in self._pairs]), facts.total)
         best = forecast.best(precision, self._precision(rho, facts))
-        grains = self.spread(best, self._least(rho, facts))
-        return tuple(Ask(self.measurable[n], _grains_of(rho, int(grains[n]))) for n in np.flatnonzero(grains))
-
-    def spread(self, best: np.ndarray, least: float) -> np.ndarray:
-        """The shares that are spent, in grains: what is too small is left out, a part is spread evenly, and none is too
-        large. As many marginals are kept as have at least the smallest share then, the best ones first.
-
-        Args:
-            best: the shares that the forecast prefers.
-            least: the smallest share.
-        """
-        order = np.argsort(-best, kind="stable")
-        smallest, largest = self._grains(least)
-
-        def kept(count: int) -> np.ndarray:
-            """The grains of the best ones."""
-            share = best[order[:count]]
-            share = (1 - EVEN) * share / share.sum() + EVEN / count
-            return np.asarray(np.minimum(np.floor(_capped(share, 1 / self._fewest) * GRAINS), largest))
-
-        low, high = self._fewest, max(self._fewest, int(np.count_nonzero(best >= least)))
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if kept(middle).min() >= smallest else (low, middle - 1)
-        grains = np.zeros(len(best))
-        grains[order[:low]] = kept(low)
-        return grains
+        units = self._units
+        grains = spread(best[[place[unit.scope] for unit in units]], self._least(rho, facts))
+        return (Ask(rounded(units, grains / np.array([float(unit.square) for unit in units])), rho),)
 
 
-def _grains_of(rho: float, grains: int) -> float:
-    """That number of grains of rho, rounded down."""
-    return split(rho, Fraction(GRAINS, grains))
+def spread(best: np.ndarray, least: float) -> np.ndarray:
+    """The shares that are spent, in grains: what is too small is left out, and a part is spread evenly. As many
+    residuals are kept as have at least the smallest share then, the best ones first, and one in any case.
 
+    Args:
+        best: the shares that the forecast prefers.
+        least: the smallest share.
+    """
+    order = np.argsort(-best, kind="stable")
 
-def _capped(share: np.ndarray, most: float) -> np.ndarray:
-    """Shares of at most ``most``, which is no less than an equal share: what is above goes to the others, in
-    proportion."""
-    while share.max() > most * (1 + 1e-9):
-        large = share >= most
-        share = np.where(large, most, share * ((1 - most * large.sum()) / share[~large].sum()))
-    return share
+    def kept(count: int) -> np.ndarray:
+        """The grains of the best ones."""
+        share = best[order[:count]]
+        return np.asarray(np.floor(((1 - EVEN) * share / share.sum() + EVEN / count) * GRAINS))
+
+    low, high = 1, max(1, int(np.count_nonzero(best >= least)))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if kept(middle).min() >= least * GRAINS else (low, middle - 1)
+    grains = np.zeros(len(best))
+    grains[order[:low]] = kept(low)
+    return grains
 
 
 def marginals_only(queries: Sequence[Queries]) -> bool:

@@ -3,11 +3,11 @@
 **The model.** A marginal over the attributes S is a sum of *components*, one for every non-empty subset R of S: what
 the attributes R say together that none of their proper subsets says. Before it is measured, a cell of the component R
 has the prior variance v = tau_R^2 m, where m is the product of the one-way shares of its values, and the cell of a
-one-way component v = m^2. A measurement of the marginal S with the precision pi (1 / variance of a cell, as
-fractions) is a measurement of every component R of S, with the precision pi / (cells of S / cells of R). With pi_R
-from all measurements together, a cell keeps the variance v / (1 + pi_R v). Its expected error is sqrt(2 / pi) times
-the square root of that. Adding up over the cells gives e_R, and the forecast of a wanted marginal is sqrt(sum of
-e_R^2) / 2 over its components, in total variation. The forecast of a workload is the mean.
+one-way component v = m^2. Components are measured one by one, as residuals
+(:mod:`pointillist.queries.residuals`): with the precision pi_R (1 / variance of the noise on a cell, as fractions) a
+cell keeps the variance v / (1 + pi_R v). Its expected error is sqrt(2 / pi) times the square root of that. Adding up
+over the cells gives e_R, and the forecast of a wanted marginal is sqrt(sum of e_R^2) / 2 over its components, in total
+variation. The forecast of a workload is the mean.
 
 A fit of relaxed rows has fewer degrees of freedom than a marginal with many cells: noise that no dependency of low rank
 explains is not followed. So the precision of a component with more than ``RANK`` cells for every value of its
@@ -24,8 +24,10 @@ matters is how the others are distributed *given* each of its values, the rare o
 of the share m_c then counts 1 / (k m_c) times, on average over the k values. Components with the target get the mean of
 this as a factor.
 
-**Spending.** The precisions that a budget buys add up to a fixed sum, so the best plan is a point of a simplex. The
-forecast is minimised over it by multiplicative steps. All of this uses public facts and noisy values only.
+**Spending.** One record changes a residual over R by prod_{i in R} (1 - 1 / m_i) in squared length, m_i being the
+number of values of the attribute i: less than the 1 of a marginal, which says again what its parts say. So sum_R pi_R
+prod_{i in R} (1 - 1 / m_i) is what a budget fixes, and the best plan is a point of a simplex. The forecast is minimised
+over it by multiplicative steps. All of this uses public facts and noisy values only.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ to be about this, within a factor of about e to the ``SPREAD``."""
 
 
 class Components:
-    """The components of some wanted marginals, and which measurement tells about which of them.
+    """The components of some wanted marginals, and what it costs to measure them.
 
     Args:
         domain: the attributes.
@@ -80,14 +82,12 @@ class Components:
         self.targets = shared(wanted)
         self.place = {scope: n for n, scope in enumerate(self.every)}
         self.order = np.array([len(scope) for scope in self.every])
-        self.cells = np.array([float(domain.cells_of(scope)) for scope in self.every])
+        self.costs = np.array([math.prod(1 - 1 / m for m in domain.shape(scope)) for scope in self.every])
+        """What the precision of each costs: how much one record can change, squared. 0 where an attribute has a single
+        value, so that there is nothing to measure."""
+        cells = np.array([float(domain.cells_of(scope)) for scope in self.every])
         values = np.array([sum(domain.shape(scope)) for scope in self.every])
-        self.boost = np.where(self.order > 1, np.maximum(1.0, self.cells / (RANK * values)), 1.0)
-        told = [(self.place[part], n) for n, scope in enumerate(self.every) for part in _parts(scope)]
-        rows, columns = map(np.array, zip(*told, strict=True))
-        shape = (len(self.every), len(self.every))
-        self.tells = csr_matrix((self.cells[rows] / self.cells[columns], (rows, columns)), shape)
-        """Times the precisions of measured marginals: the precisions of the components."""
+        self.boost = np.where(self.order > 1, np.maximum(1.0, cells / (RANK * values)), 1.0)
         needed = [(n, self.place[part]) for n, scope in enumerate(wanted) for part in _parts(scope)]
         rows, columns = map(np.array, zip(*needed, strict=True))
         self.needs = csr_matrix((np.ones(len(rows)), (rows, columns)), (len(wanted), len(self.every)))
@@ -171,7 +171,8 @@ class Forecast:
                 count, total = np.convolve(count, single[i][0]), np.convolve(total, single[i][1])
             self.counts[n, : len(count)] = count
             self.shares[n, : len(count)] = total / np.maximum(count, 1.0)
-        self.prior = np.where(components.order[:, None] == 1, self.shares**2, 0.0)
+        self.free = components.costs > 0
+        self.prior = np.where((components.order[:, None] == 1) & self.free[:, None], self.shares**2, 0.0)
 
     def assume(self, distances: np.ndarray, rows: int) -> None:
         """Set the prior variances of pairs and higher components.
@@ -182,16 +183,16 @@ class Forecast:
         """
         whole = ERROR * (self.counts * np.sqrt(self.shares)).sum(axis=1)
         square = (distances / whole) ** 2 + 1 / rows
-        several = self.components.order > 1
+        several = (self.components.order > 1) & self.free
         self.prior[several] = (square[:, None] * self.shares)[several]
 
     def errors(self, precision: np.ndarray) -> np.ndarray:
-        """e_R of every component, for the precisions of the measured marginals."""
+        """e_R of every component, for the precisions with which they are measured."""
         return self._errors(precision)[0]
 
     def _errors(self, precision: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """e_R, and its derivative by the precision of the component."""
-        told = (self.components.tells @ precision) * self.components.boost
+        told = precision * self.components.boost
         left = self.prior / (1 + told[:, None] * self.prior)
         errors = ERROR * (self.counts * np.sqrt(left)).sum(axis=1)
         slopes = -ERROR / 2 * (self.counts * left**1.5).sum(axis=1) * self.components.boost
@@ -202,28 +203,28 @@ class Forecast:
         return float(np.sqrt(self.components.needs @ (self.importance * self.errors(precision)) ** 2).mean() / 2)
 
     def best(self, precision: np.ndarray, more: float) -> np.ndarray:
-        """How to spend on top of what was measured: the share of every marginal.
+        """How to spend on top of what was measured: the share of every component.
 
         Args:
-            precision: of every marginal, so far.
-            more: the sum of the precisions to spend.
+            precision: of every component, so far.
+            more: what can be spent: the sum of the precisions that it buys, times what each costs.
         """
-        components = self.components
-        share = np.full(len(precision), 1 / len(precision))
+        components, free = self.components, self.free
+        buys = np.divide(more, components.costs, out=np.zeros(len(free)), where=free)
+        share = free / free.sum()
         best, least = share, math.inf
         for _ in range(STEPS):
-            errors, slopes = (self.importance * found for found in self._errors(precision + more * share))
+            errors, slopes = (self.importance * found for found in self._errors(precision + buys * share))
             wanted = np.sqrt(components.needs @ errors**2)
             if wanted.mean() < least * (1 - ENOUGH):
                 best, least = share, float(wanted.mean())
-            per_component = (components.needs.T @ (1 / np.maximum(wanted, 1e-12))) * errors * slopes
-            gain = -(components.tells.T @ per_component)
+            gain = -(components.needs.T @ (1 / np.maximum(wanted, 1e-12))) * errors * slopes * buys
             mean = float(gain @ share)
             if mean <= 0:
                 break
             share = share * np.clip(gain / mean, 1e-3, 1e3) ** SLOWNESS
             share = share / share.sum()
-        return best
+        return np.asarray(best)
 
 
 def likely_distances(measured: np.ndarray, bias: np.ndarray, sigma: float) -> np.ndarray:

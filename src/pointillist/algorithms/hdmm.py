@@ -110,7 +110,8 @@ class MeasureResiduals:
     def outline(self, facts: Facts) -> tuple[Phase, ...]:
         plan = self.plan(facts.relation)
         noise = noise_of((Ask(plan.queries, facts.rho),), facts)
-        return (Phase(1, len(plan.queries.parts), False, noise, unit=plan.unit),)
+        in_rows = noise[0] / plan.unit, noise[1] / plan.unit
+        return (Phase(1, len(plan.queries.parts), False, noise, in_rows=in_rows),)
 
     def step(self, t: int, facts: Facts, log: Log, family: Any, params: Any) -> Step | None:
         return Measure((Ask(self.plan(facts.relation).queries, facts.rho),)) if t == 0 else None

@@ -13,7 +13,7 @@ add-remove that sensitivity is sum_A w_A^2 c_A with c_A = prod m_i (m_i - 1), so
 which is the least error of any strategy: the singular-value bound. Under replace it is the largest value over the ways
 y in which two records can differ, max_y sum_A w_A^2 c_A(y). The best weights are those for a mixture of these ways, the
 one for which the error is largest; it is found by multiplicative steps, from that of two random records. With more than
-16 attributes each scope is charged for itself.
+16 attributes they are those that would be best if each scope were charged for itself.
 
 No whole residual of no attributes (the number of rows) is measured: it is known, or was measured before.
 
@@ -36,13 +36,13 @@ from pointillist.checks import check
 from pointillist.data.domain import Attributes
 from pointillist.data.neighbours import Relation
 from pointillist.errors import Shown
-from pointillist.queries.residuals import MOST_ATTRIBUTES, Residual, Residuals, over_patterns
+from pointillist.queries.residuals import SQUARE, Residual, Residuals, over_patterns, rounded
 
 __all__ = ["Plan", "plan_of"]
 
-SQUARE = 1e14
-"""The squared sensitivity that real weights are scaled to before they are rounded: weights of three digits and more on
-most tables, and squares that floating point holds exactly."""
+MOST_ATTRIBUTES = 16
+"""Up to this number of attributes the best weights under replace are searched over all ways in which two records can
+differ."""
 
 MOST_SQUARE = 2 * SQUARE
 """What rounding weights up to 1 may make of it."""
@@ -93,14 +93,11 @@ def plan_of(sizes: tuple[int, ...], scopes: tuple[Attributes, ...], relation: Re
     units = [Residual(scope, tuple(sizes[i] for i in scope), 1) for scope in spread]
     v = np.array(list(spread.values()))
     squares = _squares(units, v, relation)
-    scale = math.sqrt(SQUARE / math.fsum(square * unit.square for square, unit in zip(squares, units, strict=True)))
-    weights = np.maximum(np.rint(scale * np.sqrt(squares)), 1).astype(int).tolist()
-    pairs = zip(units, weights, strict=True)
-    parts = tuple(Residual(unit.scope, unit.shape, weight) for unit, weight in pairs)
+    residuals = rounded(units, squares, least=1)
     rule, hint = "must be of marginals small enough for residuals in whole numbers", "use marginals of fewer cells"
-    square = sum(part.square for part in parts)
+    square = sum(part.square for part in residuals.parts)
     check(square <= MOST_SQUARE, "workload", Shown("larger marginals"), rule, hint)
-    return Plan(Residuals(parts), tuple(spread.values()), sum(math.prod(sizes[i] for i in one) for one in scopes))
+    return Plan(residuals, tuple(spread.values()), sum(math.prod(sizes[i] for i in one) for one in scopes))
 
 
 def _spread(sizes: Sequence[int], scopes: Iterable[Attributes]) -> dict[Attributes, float]:

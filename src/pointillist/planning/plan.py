@@ -388,16 +388,16 @@ def _rounds(phases: Sequence[Phase], rows: int) -> Iterable[str]:
 
 
 def _noise(phase: Phase, rows: int) -> str:
-    if phase.noise is None:
+    if phase.noise_in_rows is None:
         return ""
-    low, high = (scale / phase.unit for scale in phase.noise)
+    low, high = phase.noise_in_rows
     several = f"{_number(low)} to {_number(high)}" if high > 1.01 * low else _number(low)
     share = f"{_number(low / rows)} to {_number(high / rows)}" if high > 1.01 * low else _number(low / rows)
     return f", each with a noise of {several} rows on a cell ({share} of all)"
 
 
 def _phase(phase: Phase, rows: int) -> dict[str, Any]:
-    noise = None if phase.noise is None else [float(f"{scale / phase.unit:.6g}") for scale in phase.noise]
+    noise = None if phase.noise_in_rows is None else [float(f"{scale:.6g}") for scale in phase.noise_in_rows]
     return {"rounds": phase.rounds, "picks": phase.picks, "selects": phase.selects, "what": phase.what, "noise": noise}
 
 

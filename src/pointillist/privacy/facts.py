@@ -44,7 +44,8 @@ class Phase:
         selects: whether the data chooses the picks, at a price.
         noise: the smallest and the largest standard deviation of the measurements; None if nothing is measured.
         candidates: if no candidate may be selected twice, the number of candidates; else None.
-        unit: how often a row counts in what is measured; the noise over it is a number of rows.
+        in_rows: the noise as a number of rows on a cell, the smallest and the largest, where what is measured is not
+            a number of rows itself; None where it is.
         what: what is measured, in words; empty for queries of the workload.
     """
 
@@ -53,8 +54,13 @@ class Phase:
     selects: bool
     noise: tuple[float, float] | None
     candidates: int | None = None
-    unit: float = 1.0
+    in_rows: tuple[float, float] | None = None
     what: str = ""
+
+    @property
+    def noise_in_rows(self) -> tuple[float, float] | None:
+        """The smallest and the largest noise on a cell, as a number of rows; None if nothing is measured."""
+        return self.noise if self.in_rows is None else self.in_rows
 
 
 Outline = Callable[[Facts], tuple[Phase, ...]]

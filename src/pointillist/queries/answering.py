@@ -310,6 +310,16 @@ class Layout:
         laid[self.positions] = values
         return laid
 
+    def added(self, values: np.ndarray) -> np.ndarray:
+        """As :meth:`from_flat`; where several queries ask for the same cell, their values are added."""
+        return np.bincount(self.positions, values, self.cells).astype(np.float32)
+
+    def places(self, queries: Sequence[Queries]) -> list[np.ndarray]:
+        """Where the answers to some of the queries are in the raveled batches."""
+        ends = np.cumsum([one.size for one in self.queries])[:-1]
+        found = dict(zip(self.queries, np.split(self.positions, ends), strict=True))
+        return [found[one] for one in queries]
+
     @cached_property
     def repeats(self) -> bool:
         """Whether some cell is asked for more than once."""

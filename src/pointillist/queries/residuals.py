@@ -24,10 +24,18 @@ from pointillist.data.domain import Attributes, Domain
 from pointillist.data.neighbours import Relation
 from pointillist.queries.base import Sensitivity, answers_of, check_scope
 
-__all__ = ["MOST_ATTRIBUTES", "Residual", "Residuals", "over_patterns"]
+__all__ = ["MOST_ATTRIBUTES", "SQUARE", "Residual", "Residuals", "over_patterns", "rounded"]
 
-MOST_ATTRIBUTES = 16
-"""Under replace the exact sensitivity compares two records in all 2^d ways to differ; beyond this d it is a bound."""
+MOST_ATTRIBUTES = 18
+"""Under replace the exact sensitivity compares two records in all 2^d ways to differ; beyond this d it is a bound, for
+which groups of scopes with at most this number of attributes together are compared like that."""
+
+MOST_GROUPS = 400
+"""The largest number of such groups; scopes of further ones are bounded one by one."""
+
+SQUARE = 1e14
+"""The squared sensitivity that real weights are scaled to before they are rounded: weights of three digits and more on
+most tables, and squares that floating point holds exactly."""
 
 LARGEST = 2**62
 """No residual may be larger in absolute value, so that 64 bits hold it together with its noise."""
@@ -80,6 +88,23 @@ class Residual:
 
     to_marginal = of_marginal
     """The matrix is symmetric."""
+
+
+def rounded(units: Sequence[Residual], squares: np.ndarray, least: int = 0) -> Residuals:
+    """Residuals with whole weights that are as the roots of given numbers, to about three digits.
+
+    Args:
+        units: residuals of weight 1.
+        squares: w_A^2 of each, up to a common factor; none below 0, and not all of them 0.
+        least: the least weight. With 0, residuals whose weight rounds to 0 are left out, except for the one that has
+            the largest share of the squared sensitivity.
+    """
+    parts = squares * np.array([float(unit.square) for unit in units])
+    weights = np.maximum(np.floor(np.sqrt(squares * (SQUARE / parts.sum())) + 0.5).astype(np.int64), least)
+    if not weights.any():
+        weights[int(np.argmax(parts))] = 1
+    pairs = zip(units, weights.tolist(), strict=True)
+    return Residuals(tuple(Residual(unit.scope, unit.shape, weight) for unit, weight in pairs if weight))
 
 
 def over_patterns(values: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
@@ -161,10 +186,13 @@ class Residuals:
         """Every record has a column of the same length, so that adding or removing one changes the counts by
         sum_A w_A^2 prod m_i (m_i - 1) in squared length. Replacing x by y changes them by twice that minus twice the
         inner product of the two columns, which depends on where x and y differ only. All these patterns are compared if
-        there are few attributes. Else each scope is taken for itself: its inner product is smallest where only the
-        smallest attribute differs, -prod m_i (m_i - 1) / (m - 1).
+        there are few attributes. Else this is done for groups of scopes, of which each has few attributes, and the
+        smallest inner products are added up: a pattern that is the worst for all groups may not exist, so that this is
+        a bound. So is what is done with scopes that are left: each is taken for itself, where its inner product is
+        smallest if only the smallest attribute differs, -prod m_i (m_i - 1) / (m - 1).
 
-        The squared length is exact then; the sum of the changes under replace is twice that of one record."""
+        With few attributes the squared length is exact; the sum of the changes under replace is twice that of one
+        record."""
         return _sensitivity(self, relation)
 
     def take(self, cells: Sequence[int]) -> Residuals:
@@ -196,15 +224,46 @@ def _sensitivity(queries: Residuals, relation: Relation) -> Sensitivity:
     if relation is Relation.ADD_REMOVE:
         return Sensitivity(single, l1, square)
     single = max(part.weight * part.freedom * min(part.shape) // (min(part.shape) - 1) for part in parts)
-    if len(queries.scope) <= MOST_ATTRIBUTES:
-        return Sensitivity(single, 2 * l1, 2 * (square - _least_product(queries)), exact=False)
-    apart = sum(2 * part.square * min(part.shape) // (min(part.shape) - 1) for part in parts)
-    return Sensitivity(single, 2 * l1, apart, exact=False)
+    return Sensitivity(single, 2 * l1, 2 * (square - _least_product(parts)), exact=False)
 
 
-def _least_product(queries: Residuals) -> int:
-    """The smallest inner product of the columns of two records, in exact whole numbers."""
-    squares = np.zeros((2,) * len(queries.scope), object)
-    for part in queries.parts:
-        squares[tuple(int(i in part.scope) for i in queries.scope)] = part.weight**2
-    return int(over_patterns(squares, queries.shape).min())
+def _least_product(parts: Sequence[Residual]) -> int:
+    """A lower bound on the inner product of the columns of two records, in exact whole numbers; the smallest one if the
+    parts have few attributes together."""
+    groups, alone = _groups(parts)
+    products = [_least_by_patterns(group) for group in groups]
+    return sum(products) - sum(part.square // (min(part.shape) - 1) for part in alone)
+
+
+def _groups(parts: Sequence[Residual]) -> tuple[list[list[Residual]], list[Residual]]:
+    """Parts in groups that have at most ``MOST_ATTRIBUTES`` attributes, and those for which there are no groups left.
+
+    The attributes, the smallest first, are cut into blocks, and a group has the parts that touch the same blocks or
+    fewer of these. Blocks are so small that any blocks that a part can touch have few attributes together.
+    """
+    sizes = {i: m for part in parts for i, m in zip(part.scope, part.shape, strict=True)}
+    if len(sizes) <= MOST_ATTRIBUTES:
+        return [list(parts)], []
+    width = MOST_ATTRIBUTES // max(len(part.scope) for part in parts)
+    if width == 0:
+        return [], list(parts)
+    order = sorted(sizes, key=lambda i: (sizes[i], i))
+    block = {i: n // width for n, i in enumerate(order)}
+    found: dict[frozenset[int], list[Residual]] = {}
+    for part in sorted(parts, key=lambda part: (-len({block[i] for i in part.scope}), part.scope)):
+        touched = frozenset(block[i] for i in part.scope)
+        home = touched if touched in found else next((one for one in found if touched < one), touched)
+        found.setdefault(home, []).append(part)
+    groups = sorted(found.values(), key=lambda group: -sum(part.square for part in group))
+    return groups[:MOST_GROUPS], [part for group in groups[MOST_GROUPS:] for part in group]
+
+
+def _least_by_patterns(parts: Sequence[Residual]) -> int:
+    """The smallest inner product of the columns of two records, over all ways to differ."""
+    sizes = {i: m for part in parts for i, m in zip(part.scope, part.shape, strict=True)}
+    order = sorted(sizes)
+    square = sum(part.square for part in parts)
+    squares = np.zeros((2,) * len(order), np.int64 if square < LARGEST else object)  # no sum of some is larger
+    for part in parts:
+        squares[tuple(int(i in part.scope) for i in order)] = part.weight**2
+    return int(over_patterns(squares, [sizes[i] for i in order]).min())

@@ -9,7 +9,8 @@ cost nothing.
 A level merges every 2, 4, 8, ... neighbouring values of each ordered attribute of a marginal, as long as at least two
 blocks are left; other attributes keep their values. A block of c cells with the precision pi of each has the sum of
 their targets as its own, and the precision w pi / c. With w = 1 every level counts as much as the cells;
-more was better for correlations and worse for the cells.
+more was better for correlations and worse for the cells. Where residuals were measured instead of the marginal, its
+cells are sums of parts, and so is the variance 1 / pi of each.
 """
 
 from __future__ import annotations
@@ -65,28 +66,26 @@ class Coarser:
             yield Product(queries.scope, tuple(blocks(size, length, width) for size, length in pairs))
             width *= 2
 
-    def extended(self, targets: np.ndarray, precision: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Targets and precisions of the queries, and after them those of their coarser views.
+    def weights(self, precision: np.ndarray) -> np.ndarray:
+        """How much each block of the views counts.
 
         Args:
-            targets: those of the queries, in one flat vector.
-            precision: 1 / variance of each; the same for all cells of a marginal, 0 where nothing was measured.
+            precision: 1 / variance of a cell of each of the queries; 0 where its cells are not known.
         """
-        firsts = precision[offsets_of(self.queries)[:-1]]
-        sizes = np.split(self.summed(np.ones(len(targets))), [len(targets)])[1]
-        repeated = [np.full(view.size, firsts[n]) for n, view in self.views]
-        weights = WEIGHT * np.concatenate([np.zeros(0), *repeated]) / sizes
-        return self.summed(targets), np.concatenate([precision, weights])
+        repeated = [np.full(view.size, precision[n]) for n, view in self.views]
+        weights = WEIGHT * np.concatenate([np.zeros(0), *repeated])
+        found: np.ndarray = weights / np.maximum(self.sums(np.ones(sum(one.size for one in self.queries))), 1.0)
+        return found
 
-    def summed(self, values: np.ndarray) -> np.ndarray:
-        """A value of every cell of the queries, and after them the sums over the blocks of their coarser views.
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """The sums over the blocks of the views.
 
         Args:
-            values: those of the cells, in one flat vector.
+            values: one for every cell of the queries, in one flat vector.
         """
         offsets = offsets_of(self.queries)
         sums = [view.of_marginal(values[int(offsets[n]) : int(offsets[n + 1])]) for n, view in self.views]
-        return np.concatenate([values, *sums])
+        return np.concatenate([np.zeros(0), *sums])
 
 
 def blocks(size: int, length: int, width: int) -> Intervals:

@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from pointillist.data.domain import Attributes
 from pointillist.errors import InputError
 from pointillist.families.relaxed import NOISE, Params, Relaxed, compiler_options
 from pointillist.framework import Info, Log, Updated
 from pointillist.queries.base import Queries
 from pointillist.queries.candidates import Candidates, Single
+from pointillist.queries.marginal import Marginal
 from pointillist.queries.measurement import Measurement
 from pointillist.queries.workload import offsets_of
 from pointillist.reporting import Tally
@@ -32,7 +34,9 @@ from pointillist.updates.losses import Adam, Arrays, Loss, Stopping, TiePenalty,
 if TYPE_CHECKING:
     import jax
 
-__all__ = ["Descent", "Recipe", "cells_data", "combined", "descend"]
+    from pointillist.queries.answering import Layout
+
+__all__ = ["Descent", "Recipe", "cells_data", "combined", "descend", "layered"]
 
 MOST_PROGRAMS = 4
 """A process keeps the compiled programs of this number of models, queries and recipes: those used last."""
@@ -78,28 +82,58 @@ class Answering(Protocol):
         """Whether some answers are estimated from records that are drawn, by data["key"]."""
         ...
 
-    def errors(self, rows: jax.Array, data: Data) -> Arrays:
-        """Answers minus targets; differentiable."""
+    def answers(self, rows: jax.Array, data: Data) -> Arrays:
+        """All answers; differentiable."""
+        ...
+
+    def errors(self, answers: Arrays, data: Data) -> Arrays:
+        """Answers minus targets."""
         ...
 
     def weights(self, data: Data) -> Arrays:
         """The weight of each squared error."""
         ...
 
+    def distances(self, answers: Arrays, data: Data) -> jax.Array:
+        """sum_uv |q_uv - r_uv| of the tied pairs."""
+        ...
+
 
 class ByProducts:
-    """All queries of a list at once, by matrix products; data are laid out as these products are."""
+    """All queries of a list at once, by matrix products; data are laid out as these products are.
 
-    def __init__(self, family: Relaxed, queries: Sequence[Queries]) -> None:
+    Targets and weights may have several layers: a cell that several sources tell about has an error for each of them.
+
+    Args:
+        family: the rows.
+        queries: the queries.
+        tied: pairs among them that are compared with references, as (first attribute, second attribute).
+    """
+
+    def __init__(self, family: Relaxed, queries: Sequence[Queries], tied: Sequence[Attributes] = ()) -> None:
         self.layout = family.layout(queries)
         self.sampled = self.layout.sampled
+        cells = self.layout.places([Marginal(pair, family.domain.shape(pair)) for pair in tied]) if tied else []
+        self._tied = np.concatenate([np.zeros(0, np.intp), *cells])
+        self._pair = np.repeat(np.arange(len(tied)), [len(some) for some in cells])
 
-    def errors(self, rows: jax.Array, data: Data) -> Arrays:
-        targets = self.layout.split(data["targets"])
-        return [a - t for a, t in zip(self.layout.answers(rows, data.get("key")), targets, strict=True)]
+    def answers(self, rows: jax.Array, data: Data) -> Arrays:
+        return self.layout.answers(rows, data.get("key"))
+
+    def errors(self, answers: Arrays, data: Data) -> Arrays:
+        layers = [self.layout.split(targets) for targets in data["targets"]]
+        return [a - t for targets in layers for a, t in zip(answers, targets, strict=True)]
 
     def weights(self, data: Data) -> Arrays:
-        return self.layout.split(data["weights"])
+        return [part for weights in data["weights"] for part in self.layout.split(weights)]
+
+    def distances(self, answers: Arrays, data: Data) -> jax.Array:
+        import jax
+        import jax.numpy as jnp
+
+        flat = jnp.concatenate([matrix.ravel() for matrix in answers])
+        off = jnp.abs(flat[self._tied] - data["references"])
+        return jax.ops.segment_sum(off, self._pair, len(data["distances"]), indices_are_sorted=True)
 
 
 class ByGathering:
@@ -112,14 +146,19 @@ class ByGathering:
 
         self.lift = Lift(family.domain, queries)
 
-    def errors(self, rows: jax.Array, data: Data) -> Arrays:
+    def answers(self, rows: jax.Array, data: Data) -> Arrays:
         from pointillist.queries.answering import query_answers
 
-        answers = query_answers(self.lift.rows(rows), data["columns"])
-        return [(answers - data["targets"]) * data["weights"]]
+        return [query_answers(self.lift.rows(rows), data["columns"])]
+
+    def errors(self, answers: Arrays, data: Data) -> Arrays:
+        return [(answers[0] - data["targets"]) * data["weights"]]
 
     def weights(self, data: Data) -> Arrays:
         return [data["weights"]]
+
+    def distances(self, answers: Arrays, data: Data) -> jax.Array:
+        raise ValueError("single queries have no ties")
 
     def data(self, measured: Sequence[Measurement], total: int) -> Data:
         """Columns, targets and weights of the measured queries, padded with entries of weight 0."""
@@ -155,44 +194,81 @@ class Descent:
         if isinstance(answering, ByGathering):
             data = answering.data(log.measurements, log.total)
         else:
-            data = cells_data(answering, *combined(self._queries, log.measurements, log.total))
+            assert isinstance(answering, ByProducts)
+            data = cells_data(answering.layout, *combined(self._queries, log.measurements, log.total))
         return self._program.run(rng, params, data, memory)
 
 
 def descend(
-    family: Relaxed, queries: Sequence[Queries], recipe: Recipe, rng: np.random.Generator, params: Params, data: Data
+    family: Relaxed,
+    queries: Sequence[Queries],
+    recipe: Recipe,
+    rng: np.random.Generator,
+    params: Params,
+    data: Data,
+    tied: Sequence[Attributes] = (),
 ) -> tuple[Params, Info]:
-    """One descent on all cells of ``queries``; consumes ``params``."""
-    params, _, info = _program(family, tuple(queries), False, recipe).run(rng, params, data, -1.0)
+    """One descent on all cells of ``queries``; consumes ``params``.
+
+    Args:
+        family: the rows.
+        queries: what is answered.
+        recipe: how to descend.
+        rng: a source of random numbers.
+        params: where to begin.
+        data: targets and weights, the weight of a penalty and, with ties, their references, distances and precisions.
+        tied: the pairs of the ties.
+    """
+    params, _, info = _program(family, tuple(queries), False, recipe, tuple(tied)).run(rng, params, data, -1.0)
     return params, info
 
 
-def cells_data(answering: Any, targets: np.ndarray, precision: np.ndarray, cells: int | None = None) -> Data:
-    """Targets and weights of every cell of the queries, in the layout of ``answering`` (or of a family's layout); cells
-    of precision 0 weigh nothing.
+def cells_data(layout: Layout, targets: np.ndarray, precision: np.ndarray) -> Data:
+    """Targets and weights of every cell of the queries of a layout; cells of precision 0 weigh nothing.
 
-    The weights are the precisions over ``cells``, by default the number of cells that have one: the loss is the
-    mean squared residual in units of the noise variance, which is about 1 where the fit is as close as the noise.
+    The weights are the precisions over the number of cells that have one: the loss is the mean squared residual in
+    units of the noise variance, which is about 1 where the fit is as close as the noise.
     """
-    layout = getattr(answering, "layout", answering)
-    if layout.repeats:  # the same cell in several queries: the mean of their targets, weighted by the precisions
-        targets, precision = layout.merged(targets, precision)
-    weights = layout.from_flat(precision)
-    return {
-        "targets": layout.from_flat(targets),
-        "weights": layout.from_flat(precision / (np.count_nonzero(weights) if cells is None else cells)),
-    }
+    return layered(layout, [(targets, precision)], int(np.count_nonzero(layout.added(precision))))
+
+
+def layered(layout: Layout, layers: Sequence[tuple[np.ndarray, np.ndarray]], freedom: float) -> Data:
+    """Targets and weights of every cell, in one or several layers.
+
+    Args:
+        layout: how the queries are answered.
+        layers: targets and weights, flat over the queries. In a layer that has weights below 0 no cell may have
+            weights in two queries.
+        freedom: the weights are taken over this number.
+    """
+    laid = []
+    for targets, weights in layers:
+        if (weights < 0).any():  # of a cell in several queries, all but one weigh nothing
+            laid.append((layout.added(np.where(weights != 0, targets, 0.0)), layout.added(weights / freedom)))
+            continue
+        if layout.repeats:  # the mean of the targets of a cell, weighted by the precisions
+            targets, weights = layout.merged(targets, weights)
+        laid.append((layout.from_flat(targets), layout.from_flat(weights / freedom)))
+    return {"targets": [targets for targets, _ in laid], "weights": [weights for _, weights in laid]}
 
 
 class _Program:
     """The descent of one round, compiled. What it was measured on comes as an argument: nothing of a run is kept."""
 
-    def __init__(self, family: Relaxed, queries: tuple[Queries, ...], single: bool, recipe: Recipe) -> None:
+    def __init__(
+        self,
+        family: Relaxed,
+        queries: tuple[Queries, ...],
+        single: bool,
+        recipe: Recipe,
+        tied: tuple[Attributes, ...],
+    ) -> None:
         import jax
 
         self.model = family.model
         self.recipe = recipe
-        self.answering: Answering = ByGathering(family, queries) if single else ByProducts(family, queries)
+        self.answering: Answering = ByGathering(family, queries) if single else ByProducts(family, queries, tied)
+        self.tied = len(tied) > 0
         self.traces = 0
         self._part = 1  # steps between two looks, where somebody watches
         options = compiler_options(tuned=recipe.tuned)
@@ -233,15 +309,21 @@ class _Program:
         return state
 
     def _errors(self, params: Params, data: Data) -> Arrays:
-        return self.answering.errors(self.model.probabilities(params), data)
+        answering = self.answering
+        return answering.errors(answering.answers(self.model.probabilities(params), data), data)
 
     def _loss(self, params: Params, data: Data, level: jax.Array, step: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The loss with its penalty, and whether the loss is met."""
-        recipe = self.recipe
-        loss, met = recipe.loss.value(self._errors(params, data), self.answering.weights(data), level)
+        recipe, answering = self.recipe, self.answering
+        rows = self.model.probabilities(params)
+        answers = answering.answers(rows, data)
+        loss, met = recipe.loss.value(answering.errors(answers, data), answering.weights(data), level)
         if recipe.penalty is not None:
-            rows = self.model.probabilities(params)
-            loss = loss + recipe.penalty.weighted(rows, data["penalty"], step, recipe.optimizer.steps)
+            more = data["penalty"] * recipe.penalty.value(rows)
+            if self.tied:
+                off = answering.distances(answers, data) - data["distances"]
+                more = more + (data["tie_weights"] * off * off).sum()
+            loss = loss + recipe.penalty.risen(step, recipe.optimizer.steps) * more
         return loss, met
 
     def _begin(self, params: Params, data: Data, key: jax.Array, memory: jax.Array) -> State:
@@ -318,9 +400,11 @@ class _Program:
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
-def _program(family: Relaxed, queries: tuple[Queries, ...], single: bool, recipe: Recipe) -> _Program:
+def _program(
+    family: Relaxed, queries: tuple[Queries, ...], single: bool, recipe: Recipe, tied: tuple[Attributes, ...] = ()
+) -> _Program:
     """One program for all updates that are equal in these: a sweep over epsilons or seeds compiles once."""
-    return _Program(family, queries, single, recipe)
+    return _Program(family, queries, single, recipe, tied)
 
 
 def combined(

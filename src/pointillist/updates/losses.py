@@ -136,12 +136,11 @@ class TiePenalty:
         shares = jnp.var(rows, axis=0) / largest
         return jnp.sum(largest / jnp.sqrt(mean + 1e-4) * HALFWAY * jnp.log1p(shares / HALFWAY))
 
-    def weighted(self, rows: jax.Array, weight: jax.Array, step: jax.Array, steps: int) -> jax.Array:
-        """The penalty at step ``step`` of ``steps``."""
+    def risen(self, step: jax.Array, steps: int) -> jax.Array:
+        """The share of its weight that it has at step ``step`` of ``steps``."""
         import jax.numpy as jnp
 
-        risen = jnp.minimum(1.0, step.astype(jnp.float32) / max(1.0, self.ramp * steps))
-        return risen * weight * self.value(rows)
+        return jnp.minimum(1.0, step.astype(jnp.float32) / max(1.0, self.ramp * steps))
 
 
 class Stopping(Protocol):

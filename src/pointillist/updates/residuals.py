@@ -14,10 +14,9 @@ import numpy as np
 
 from pointillist.data.domain import Domain
 from pointillist.queries.base import Queries
-from pointillist.queries.marginal import Marginal
 from pointillist.queries.workload import offsets_of
 
-__all__ = ["given_back", "most_by_chance", "reseeded", "standardised"]
+__all__ = ["given_back", "most_by_chance", "reseeded"]
 
 BEYOND = 1.5
 """By how much a residual must exceed the largest that is expected by chance."""
@@ -33,27 +32,18 @@ HEAD_START = 6.0
 """The logit that a row gives to a value above those that it had."""
 
 
-def standardised(answers: np.ndarray, targets: np.ndarray, precision: np.ndarray) -> np.ndarray:
-    """(target - answer) / sigma of every cell; 0 where nothing was measured."""
-    residuals: np.ndarray = (targets - answers) * np.sqrt(precision)
-    return residuals
-
-
 def most_by_chance(cells: int, beyond: float = BEYOND) -> float:
     """A bound that the largest of this number of residuals stays below, if they are noise: sqrt(2 ln cells) + 1.5."""
     return math.sqrt(2 * math.log(max(cells, 2))) + beyond
 
 
-def given_back(residuals: np.ndarray, precision: np.ndarray) -> np.ndarray:
-    """What is added to the targets: the part of each residual beyond ``EXPLAINED`` standard deviations.
+def given_back(residuals: np.ndarray) -> np.ndarray:
+    """The part of each residual beyond ``EXPLAINED`` standard deviations: what is added to the targets.
 
     Args:
-        residuals: of every cell, in units of the noise.
-        precision: 1 / variance of each; 0 where nothing was measured.
+        residuals: in units of the noise.
     """
-    excess = np.sign(residuals) * np.maximum(np.abs(residuals) - EXPLAINED, 0.0)
-    back: np.ndarray = np.divide(excess, np.sqrt(precision), out=np.zeros_like(excess), where=precision > 0)
-    return back
+    return np.asarray(np.sign(residuals) * np.maximum(np.abs(residuals) - EXPLAINED, 0.0))
 
 
 def reseeded(
@@ -73,9 +63,9 @@ def reseeded(
         logits: B x d', those of the rows.
         rows: their probabilities.
         domain: the attributes.
-        queries: what was measured.
+        queries: the marginals.
         residuals: of every cell, in units of the noise.
-        deficits: target - answer of every cell.
+        deficits: estimate - answer of every cell.
     """
     bound, offsets = most_by_chance(int(np.count_nonzero(residuals))), offsets_of(queries)
     starts = np.cumsum([0, *domain.sizes])
@@ -84,8 +74,6 @@ def reseeded(
     for cell in worst[residuals[worst] > bound].tolist():
         n = int(np.searchsorted(offsets, cell, side="right")) - 1
         one = queries[n]
-        if not isinstance(one, Marginal):
-            continue
         values = [int(value) for value in np.unravel_index(cell - int(offsets[n]), one.shape)]
         leaning = np.prod([rows[:, starts[i] + value] for i, value in zip(one.scope, values, strict=True)], axis=0)
         wanted = max(1, round(float(deficits[cell]) * len(rows)))

@@ -1,48 +1,49 @@
 """A fit of relaxed rows to noisy answers that shrinks towards independent attributes, as far as the noise calls for.
 
-The rows p_1 .. p_B minimise, with noisy fractions y_c of the standard deviation sigma_c,
+The rows p_1 .. p_B minimise
 
-    1/2 sum over measured cells c of (q_c(p) - y_c)^2 / sigma_c^2
+    1/2 of their squared distance from what was measured, in units of the noise (:mod:`pointillist.updates.target`)
         + lambda sum_j g_j c log(1 + v_j / c),        g_j = sqrt(m_j) (1 - m_j),  c = 0.3,
 
 where m is the mean row and v_j, between 0 and 1, the variance of p_bj over the rows b as a share of m_j (1 - m_j), by
 Adam, from the product of the estimated one-way marginals, none of them below 0.0003, and small random differences. The
-descent is repeated, from where it ended, while the mean of (q_c - y_c)^2 / sigma_c^2 is clearly above 1, so that the
-residual is larger than the noise, and the last descent still lowered the whole by one percent; and as often as it
-helped in a trial (see below). The model is the mixture of several such fits, which differ in their starts: what they
+descent is repeated, from where it ended, while the mean squared residual, in units of the noise, is clearly above 1, so
+that the residual is larger than the noise, and the last descent still lowered the whole by one percent; and as often as
+it helped in a trial (see below). The model is the mixture of several such fits, which differ in their starts: what they
 have fitted of the noise differs, and averages out in part.
 
 A penalty also weakens dependencies that are certain: a rare value that is strongly tied to another one may end up many
-standard deviations off. Where the residual of a cell, or of a block of cells, is larger than noise explains, what is
-beyond 3.5 standard deviations in all residuals is added to the targets, and the descent goes on from where it ended, up
-to three times (Bregman iteration; Osher, Burger, Goldfarb, Xu and Yin, *An iterative regularization method for total
-variation-based image restoration*, 2005). So the cut is given back where it was wrong, and only there. It is the last
-thing: with it, trials would prefer a stronger penalty, at the cost of the many weak dependencies.
+standard deviations off. Where the residual of a cell of a part, or of a block of cells, is larger than noise explains,
+what is beyond 3.5 standard deviations in all residuals is added to the targets, and the descent goes on from where it
+ended, up to three times (Bregman iteration; Osher, Burger, Goldfarb, Xu and Yin, *An iterative regularization method
+for total variation-based image restoration*, 2005). So the cut is given back where it was wrong, and only there. It is
+the last thing: with it, trials would prefer a stronger penalty, at the cost of the many weak dependencies.
 
-The first term also has the sums over blocks of neighbouring values of ordered attributes
-(:mod:`pointillist.updates.coarser`); residuals and distances below are those of the measured cells alone.
+The distance also has the sums over blocks of neighbouring values of ordered attributes
+(:mod:`pointillist.updates.coarser`); the distances that fits are judged by have not. The distances of ties say by how
+much a pair differs from independence even where noise hides its cells. They count more and more during the first steps,
+like the penalty.
 
 The first term alone follows the noise. The second is 0 for a product of marginals and grows with every dependency
 between attributes. The logarithm is for values that depend strongly on each other, as where one column repeats another:
 what a square would take from them is the largest error by far. The penalty rises from 0 during the first steps, so that
 such dependencies form before it sets in. The less noise, the less it counts: lambda = s * 22 sigma^(-0.6), with
-sigma the noise (as a fraction) that the workload's marginals have, or would have if all were measured alike. s = 1
+sigma the noise (as a fraction) that the workload's marginals would have if all had been measured alike. s = 1
 to 1.5 was best on most of the tables that it was developed on.
 
 How strongly attributes depend on each other differs from table to table, so s is tried by splitting the noise. Draw z
-with the known variance sigma_c^2 of the noise; then y + tau z and y - z / tau have independent noise, of 1 + tau^2 and
-1 + tau^-2 times that variance. A fit f to the first is judged by its distance sum_c (f_c - (y - z / tau)_c)^2 /
-sigma_c^2 to the second; the difference of two such distances, of fits f and g, has the standard error sqrt(4 (1 +
-tau^-2) sum_c (f_c - g_c)^2 / sigma_c^2). tau = 0.7 leaves the first not much noisier than y itself, so that what is
-best for it is best for y. s = 1 and s = 1.5^-7 are tried. From the one that is closer, s rises by 1.5 and then in steps
-of 1.5^2, up to 1.5^3, as long as the distance gets smaller, or else falls in such steps, down to 1.5^-11, as long as it
-gets smaller by a standard error. From below 1 it rises unless it is a standard error farther than the nearest one. If
-the fit leaves clearly more than noise, the rows of all fits are tried in one fit: rows that differ can then carry more
-dependencies, and rows start again at cells that are missed by far (:mod:`pointillist.updates.residuals`). Otherwise the
-fit with the s that was found is repeated, up to three times in all, as long as that makes the distance smaller by two
-standard errors and by a tenth of what is left of it without the noise, (1 + tau^-2) for every cell: a wide table may
-need it. All of this uses nothing but the noisy values: it is post-processing, and z, which protects nothing, may come
-from any generator.
+from the distribution of the noise; then y + tau z and y - z / tau have independent noise, of 1 + tau^2 and 1 + tau^-2
+times the variance. A fit f to the first is judged by its squared distance to the second, in units of the noise of y;
+the difference of two such distances, of fits f and g, has the standard error sqrt(4 (1 + tau^-2)) times the distance of
+f and g. tau = 0.7 leaves the first not much noisier than y itself, so that what is best for it is best for y. s = 1 and
+s = 1.5^-7 are tried. From the one that is closer, s rises by 1.5 and then in steps of 1.5^2, up to 1.5^3, as long as
+the distance gets smaller, or else falls in such steps, down to 1.5^-11, as long as it gets smaller by a standard error.
+From below 1 it rises unless it is a standard error farther than the nearest one. If the fit leaves clearly more than
+noise, the rows of all fits are tried in one fit: rows that differ can then carry more dependencies, and rows start
+again at cells that are missed by far (:mod:`pointillist.updates.residuals`). Otherwise the fit with the s that was
+found is repeated, up to three times in all, as long as that makes the distance smaller by two standard errors and by a
+tenth of what is left of it without the noise, 1 + tau^-2 for every dimension: a wide table may need it. All of this
+uses nothing but the noisy values: it is post-processing, and z, which protects nothing, may come from any generator.
 
 A *public table* with the fractions x_c adds to the measurements: each of its cells counts as a measurement
 of x_c with the variance v_c / kappa, v_c = a x_c (1 - x_c) + b. How far the two tables are apart is measured:
@@ -51,14 +52,15 @@ regression of it on x_c (1 - x_c) and 1 over all measured cells; what is not cle
 least 1 / m, the sampling noise of m public rows, and b at least a^2 / 2: a public table that is worth 1 / a rows says
 little about a cell that it does not have.
 kappa = 0.3, since the same distance comes back in many overlapping marginals, where the noise is new in each. Whether
-the public table is used at all is again decided by splitting the noise: only if the fit with it is better by a
-standard error: a table that is far away has large variances and does little harm. With it,
-queries that were not measured are fitted to the public table, too.
+the public table is used at all is again decided by splitting the noise: only if the fit with it is closer. A table
+that is far away has large variances and does little harm, so no more is asked for. With it, queries that were not
+measured are fitted to the public table, too.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -66,7 +68,6 @@ from functools import cached_property
 import numpy as np
 
 from pointillist.checks import check
-from pointillist.data.domain import Domain
 from pointillist.data.public import PublicTable
 from pointillist.errors import Shown
 from pointillist.families.relaxed import Params, Relaxed
@@ -74,16 +75,14 @@ from pointillist.framework import Info, Log, Updated
 from pointillist.privacy.facts import Facts
 from pointillist.queries.base import Queries
 from pointillist.queries.counting import public_counts
-from pointillist.queries.intervals import Intervals
-from pointillist.queries.measurement import to_simplex
-from pointillist.queries.tie import Tie
 from pointillist.queries.workload import offsets_of
 from pointillist.reporting import Steps, steps_of
 from pointillist.updates.coarser import Coarser
-from pointillist.updates.descent import Recipe, cells_data, combined, descend
-from pointillist.updates.residuals import given_back, most_by_chance, reseeded, standardised
+from pointillist.updates.descent import Recipe, descend, layered
+from pointillist.updates.residuals import given_back, most_by_chance, reseeded
+from pointillist.updates.target import Measured, OnQueries, one_way
 
-__all__ = ["PublicCells", "ShrunkenFit", "one_way"]
+__all__ = ["PublicCells", "ShrunkenFit", "Target"]
 
 LAMBDA, POWER = 22.0, 0.6
 FACTOR, MOST_UP, MOST_DOWN = 1.5, 3, 11
@@ -212,9 +211,8 @@ class ShrunkenFit:
 
     def _missed(self, params: Params, target: Target) -> Info:
         """The largest residual, in units of the noise, and what it would be by chance at most."""
-        residuals = standardised(target.answers(self.together, params), target.targets, target.precision)
-        cells = int(np.count_nonzero(target.precision))
-        return {"worst": float(np.abs(residuals).max()), "worst_by_chance": most_by_chance(cells)}
+        residuals = target.on.standardised(target.answers(self.together, params))
+        return {"worst": float(np.abs(residuals).max()), "worst_by_chance": most_by_chance(len(residuals))}
 
     def rows_of(self, choice: Choice) -> Relaxed:
         """The rows that are fitted at a time."""
@@ -222,22 +220,21 @@ class ShrunkenFit:
 
     def target(self, log: Log) -> Target:
         """What is to be fitted: what was measured and, with a public table, the wanted queries that it can answer."""
+        measured = Measured.of(self.family.domain, log)
         borrowed = frozenset() if self.public is None else frozenset(_answered_by(self.public, self.wanted))
-        found = [m for m in log.measurements if not isinstance(m.queries, Tie)]  # which are no answers
-        measured = {m.queries for m in found}
-        known = self.measurable if self.whole else tuple(q for q in self.measurable if q in measured | borrowed)
-        queries = tuple(dict.fromkeys((*known, *(m.queries for m in found))))  # some depend on earlier rounds
-        targets, precision = combined(queries, found, log.estimated_total)
+        fitted = {*measured.queries, *borrowed}
+        known = self.measurable if self.whole else tuple(one for one in self.measurable if one in fitted)
+        queries = tuple(dict.fromkeys((*known, *measured.queries)))  # some depend on earlier rounds
         # As if all of the workload had been measured alike, with the same budget.
-        spent = sum(precision[offsets_of(queries)[:-1]])
-        sigma = float(np.sqrt(len(self.wanted) / spent))
-        target = Target(queries, targets, precision, sigma, borrowed, laid=self._laid(queries))
+        sigma = math.sqrt(len(self.wanted) / measured.spent)
+        target = Target(measured, self._laid(queries), sigma, borrowed)
         return target if self.public is None else replace(target, public=PublicCells.of(self.public, target))
 
     def _laid(self, queries: tuple[Queries, ...]) -> tuple[Queries, ...]:
         """What a program answers: of many cells all that may be measured, if these are few more than are fitted."""
         cells, most = (sum(one.size for one in some) for some in (queries, self.measurable))
-        return self.measurable if MANY_CELLS <= most <= MORE_CELLS * cells else queries
+        every = MANY_CELLS <= most <= MORE_CELLS * cells
+        return tuple(dict.fromkeys((*self.measurable, *queries))) if every else queries
 
     def descents(self, rng: np.random.Generator, target: Target, choice: Choice, most_given: int = 0) -> Descents:
         """The family's random rows, moved to the one-way marginals, descend to the targets, again and again. What the
@@ -245,41 +242,40 @@ class ShrunkenFit:
         import jax
         import jax.numpy as jnp
 
-        family = self.rows_of(choice)
-        queries, cells = target.queries, int(np.count_nonzero(target.precision))
-        targets, precision = target.with_public(choice.weight)
-        coarser = Coarser(target.laid, self.lines)
-        ways = one_way(family.domain, queries, targets, precision)
+        family, aim = self.rows_of(choice), Aim(target, Coarser(target.queries, self.lines), choice.weight)
+        every, freedom, ties = aim.queries, target.measured.freedom, target.measured.ties
+        ways = one_way(target.measured)
         base = np.log(np.maximum(np.concatenate(ways), LEAST_SHARE))
         params = family.init(rng)
         params = params | {"logits": params["logits"] + jnp.asarray(base, jnp.float32)[None, :]}
-        penalty = 2 * choice.strength * LAMBDA * target.sigma**-POWER / cells
-        aims, weights = coarser.extended(target.spread(targets), target.spread(precision))
-        measured, paid = coarser.extended(target.spread(target.targets), target.spread(target.precision))
-        every, least, given = coarser.all_queries, np.inf, 0
+        layout, least, given = family.layout(every), np.inf, 0
+        fixed = {
+            "penalty": np.float32(2 * choice.strength * LAMBDA * target.sigma**-POWER / freedom),
+            "references": ties.references.astype(np.float32),
+            "distances": ties.distances.astype(np.float32),
+            "tie_weights": (ties.sigmas**-2 / freedom).astype(np.float32),
+        }
         for count in range(MOST_TOGETHER if choice.together else MOST_DESCENTS):
-            data = cells_data(family.layout(every), aims, weights, cells) | {"penalty": np.float32(penalty)}
+            data = layered(layout, aim.layers, freedom) | fixed
             # The descent consumes what it starts from.
-            params, info = descend(family, every, self.recipe, rng, jax.tree.map(jnp.copy, params), data)
+            params, info = descend(family, every, self.recipe, rng, jax.tree.map(jnp.copy, params), data, ties.scopes)
             stalled = info["loss"] > 0.99 * least
             least = min(least, info["loss"])
-            answers = family.answers(params, target.laid)
-            missing = standardised(target.own(answers), target.targets, target.precision)
-            residual = float(missing @ missing) / cells
-            off = standardised(coarser.summed(answers), measured, paid)
+            answers = family.answers(params, target.queries)
+            residual = target.on.distance(answers) / freedom
+            off = aim.standardised(answers)
             worst = float(np.abs(off).max())
             missed = worst > most_by_chance(int(np.count_nonzero(off)), MISSED_BEYOND)
             goes_on = missed and (choice.together or given < most_given)
-            done = (stalled or residual <= 1 + 2 * np.sqrt(2 / cells)) and not goes_on
+            done = (stalled or residual <= 1 + 2 * np.sqrt(2 / freedom)) and not goes_on
             yield params, dict(info) | {"residual": residual, "worst": worst if missed else 0.0}, done
             if missed and given < most_given:
                 given, least = given + 1, np.inf  # the loss is another one from now on
-                shares = np.divide(paid, weights, out=np.zeros_like(paid), where=weights > 0)
-                aims = aims + shares * given_back(off, paid)
+                aim = aim.given_back(off)
             if choice.together and count + 1 < MOST_TOGETHER:
-                deficits = np.divide(missing, np.sqrt(precision), out=np.zeros_like(missing), where=precision > 0)
+                queries, above, over = target.on.estimates(answers)
                 arrays = np.asarray(params["logits"]), np.asarray(family.model.probabilities(params))
-                logits = reseeded(*arrays, family.domain, queries, missing, deficits)
+                logits = reseeded(*arrays, family.domain, queries, over, above)
                 params = params | {"logits": jnp.asarray(logits, jnp.float32)}
 
     def choose(self, rng: np.random.Generator, target: Target) -> Choice:
@@ -291,7 +287,7 @@ class ShrunkenFit:
             if target.public is not None:
                 split = Split(self, rng, target, made, 2)
                 with_public, without = split.trial(replace(choice, weight=KAPPA)), split.trial(choice)
-                choice = (with_public if split.closer(with_public.answers, without.answers, 1.0) else without).choice
+                choice = (with_public if split.closer(with_public.answers, without.answers, 0.0) else without).choice
         return choice
 
     def _strength(self, split: Split, first: Choice) -> Choice:
@@ -335,7 +331,7 @@ class PublicCells:
     def of(cls, public: PublicTable, target: Target) -> PublicCells | None:
         """The public answers to what was measured or borrowed, with variances from what was measured; None if the
         public table can answer nothing that was measured."""
-        queries, targets, precision = target.queries, target.targets, target.precision
+        queries, (targets, precision) = target.queries, target.on.best_cells
         measured = precision[offsets_of(queries)[:-1]] > 0
         asked = [one for one, paid in zip(queries, measured, strict=True) if paid or one in target.borrowed]
         covered = _answered_by(public, asked)
@@ -366,52 +362,91 @@ class Target:
     """What a fit aims at.
 
     Attributes:
-        queries: what is fitted, in the order of the flat vectors.
-        targets: noisy fractions, 0 where nothing was measured.
-        precision: 1 / variance of each, 0 where nothing was measured.
+        measured: what was measured.
+        queries: what a program answers: what is fitted, and maybe others, which count for nothing.
         sigma: the noise as if all of the workload had been measured.
         borrowed: queries that are fitted to public answers even if they were not measured.
         public: the public answers, if there are any.
-        laid: what a program answers: the queries, and maybe others, which count for nothing.
     """
 
+    measured: Measured
     queries: tuple[Queries, ...]
-    targets: np.ndarray
-    precision: np.ndarray
     sigma: float
     borrowed: frozenset[Queries] = frozenset()
     public: PublicCells | None = None
-    laid: tuple[Queries, ...] = ()
 
     @cached_property
-    def _places(self) -> np.ndarray:
-        """Where the cells of the queries are among those of a program."""
-        starts = dict(zip(self.laid, offsets_of(self.laid).tolist(), strict=False))
-        return np.concatenate([np.arange(starts[one], starts[one] + one.size) for one in self.queries])
-
-    def spread(self, values: np.ndarray) -> np.ndarray:
-        """A flat vector of the queries as one of the program; 0 elsewhere."""
-        found = np.zeros(int(offsets_of(self.laid)[-1]))
-        found[self._places] = values
-        return found
-
-    def own(self, values: np.ndarray) -> np.ndarray:
-        """The part of a flat vector of the program that is of the queries."""
-        found: np.ndarray = values[self._places]
-        return found
+    def on(self) -> OnQueries:
+        """What was measured, over the queries."""
+        return self.measured.on(self.queries)
 
     def answers(self, family: Relaxed, params: Params) -> np.ndarray:
         """The answers to the queries."""
-        return self.own(family.answers(params, self.laid))
+        return family.answers(params, self.queries)
 
-    def with_public(self, weight: float) -> tuple[np.ndarray, np.ndarray]:
-        """Targets and precisions with the public cells as measurements of precision ``weight`` / v_c."""
-        if self.public is None or weight == 0:
-            return self.targets, self.precision
-        added = np.where(self.public.known, weight / self.public.variances, 0.0)
-        precision = self.precision + added
-        sums = self.precision * self.targets + added * self.public.fractions
-        return np.divide(sums, precision, out=np.zeros_like(sums), where=precision > 0), precision
+
+@dataclass(frozen=True)
+class Aim:
+    """What a descent compares with: what was measured, blocks of its cells, public cells, and what was given back.
+
+    Attributes:
+        target: what the fit aims at.
+        coarser: the coarser views.
+        weight: how much the public cells count.
+        back: what was given back to the cells of parts and other queries, and to the blocks; None for nothing yet.
+    """
+
+    target: Target
+    coarser: Coarser
+    weight: float
+    back: tuple[Measured, np.ndarray] | None = None
+
+    @property
+    def queries(self) -> tuple[Queries, ...]:
+        """What is answered."""
+        return self.coarser.all_queries
+
+    @cached_property
+    def _blocks(self) -> tuple[np.ndarray, np.ndarray]:
+        """The sums over the blocks of all views that were measured, and their weights."""
+        targets, precision = self.target.on.best_cells
+        firsts = precision[offsets_of(self.target.queries)[:-1]]
+        return self.coarser.sums(targets), self.coarser.weights(firsts)
+
+    @property
+    def layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Targets and weights of all that is compared."""
+        sums, weights = self._blocks
+        on, more = self.target.on, np.zeros(len(sums))
+        if self.back is not None:
+            on, more = self.back[0].on(self.target.queries), self.back[1]
+        (targets, known), *others = on.layers
+        nothing = np.zeros(len(sums))
+        found = [(np.concatenate([targets, sums + more]), np.concatenate([known, weights]))]
+        found += [(np.concatenate([one, nothing]), np.concatenate([two, nothing])) for one, two in others]
+        public = self.target.public
+        if public is not None and self.weight > 0:
+            counts = np.where(public.known, self.weight / public.variances, 0.0)
+            found.append((np.concatenate([public.fractions, nothing]), np.concatenate([counts, nothing])))
+        return found
+
+    def standardised(self, answers: np.ndarray) -> np.ndarray:
+        """What was measured minus some answers, in units of the noise: of parts, other queries, and blocks."""
+        sums, weights = self._blocks
+        blocks = (sums - self.coarser.sums(answers)) * np.sqrt(weights)
+        return np.concatenate([self.target.on.standardised(answers), blocks])
+
+    def given_back(self, residuals: np.ndarray) -> Aim:
+        """The same with more of what the residuals say that a penalty took.
+
+        Args:
+            residuals: in units of the noise, as :meth:`standardised` gives them.
+        """
+        measured, blocks = (self.target.measured, np.zeros(len(self._blocks[0]))) if self.back is None else self.back
+        excess, weights = given_back(residuals), self._blocks[1]
+        own, of_blocks = np.split(excess, [len(excess) - len(blocks)])
+        scale = np.divide(1.0, np.sqrt(weights), out=np.zeros_like(weights), where=weights > 0)
+        return replace(self, back=(measured.plus(own), blocks + of_blocks * scale))
 
 
 @dataclass(frozen=True)
@@ -438,15 +473,9 @@ class Split:
 
     def __init__(self, update: ShrunkenFit, rng: np.random.Generator, target: Target, made: Steps, left: int) -> None:
         self._update, self._made, self.left = update, made, left
-        variance = np.divide(1.0, target.precision, out=np.zeros_like(target.precision), where=target.precision > 0)
-        noise = rng.standard_normal(len(variance)) * np.sqrt(variance)
-        self._precision, self._held_out = target.precision, target.targets - noise / TAU
-        self._target = replace(
-            target,
-            targets=target.targets + TAU * noise,
-            precision=target.precision / (1 + TAU**2),
-            sigma=target.sigma * np.sqrt(1 + TAU**2),
-        )
+        noisier, held_out = target.measured.split(rng, TAU)
+        self._target = replace(target, measured=noisier, sigma=target.sigma * math.sqrt(1 + TAU**2))
+        self._held_out = held_out.on(target.queries)
         if update.public is not None:
             self._target = replace(self._target, public=PublicCells.of(update.public, self._target))  # its own noise
         self._seed = int(rng.integers(2**31))
@@ -477,7 +506,7 @@ class Split:
             return trial.choice
         for params, _, _ in itertools.islice(trial.further, max(0, MOST_USEFUL - count)):
             new = self._answers(params, trial.choice)
-            left = self.distance(best) - (1 + TAU**-2) * np.count_nonzero(self._precision)
+            left = self.distance(best) - (1 + TAU**-2) * self._target.measured.freedom
             if not self.closer(new, best, 2.0) or self.distance(best) - self.distance(new) < USEFUL * left:
                 break
             best, count = new, count + 1
@@ -488,12 +517,12 @@ class Split:
 
     def distance(self, answers: np.ndarray) -> float:
         """The squared distance to the second part, in units of the noise variance."""
-        return float(np.sum(self._precision * (answers - self._held_out) ** 2))
+        return self._held_out.distance(answers)
 
     def closer(self, new: np.ndarray, old: np.ndarray, errors: float) -> bool:
         """Whether the new answers are closer to the second part than the old ones, by ``errors`` standard errors."""
         gain = self.distance(old) - self.distance(new)
-        return bool(gain > errors * np.sqrt(4 * (1 + TAU**-2) * np.sum(self._precision * (new - old) ** 2)))
+        return bool(gain > errors * math.sqrt(4 * (1 + TAU**-2) * self._held_out.apart(new, old)))
 
 
 @dataclass(frozen=True)
@@ -529,44 +558,3 @@ def nonnegative(gram: np.ndarray, moments: np.ndarray) -> tuple[float, float]:
         inside = np.linalg.solve(gram, moments)
         corners += [(float(inside[0]), float(inside[1]))] if np.all(inside >= 0) else []
     return min(corners, key=lambda at: float(np.array(at) @ gram @ np.array(at) - 2 * moments @ np.array(at)))
-
-
-def one_way(domain: Domain, queries: Sequence[Queries], targets: np.ndarray, precision: np.ndarray) -> list[np.ndarray]:
-    """Estimated one-way marginals: those of all whole products with the attribute, weighted by their precision (a sum
-    over c cells has c times the variance), moved to the simplex; uniform where nothing was measured.
-
-    With products F_i, the other attributes are summed out by columns that add up to 1 for every code, and F_i is
-    inverted by least squares.
-    """
-    sums, weights = [np.zeros(size) for size in domain.sizes], np.zeros(len(domain))
-    offsets = offsets_of(queries)
-    for n, one in enumerate(queries):
-        if one.factors is None or one.cells is not None:
-            continue
-        cells = slice(offsets[n], offsets[n + 1])
-        table = targets[cells].reshape([len(factor.bounds) for factor in one.factors])
-        ones = [factor.ones for factor in one.factors]
-        for axis, attribute in enumerate(one.scope):
-            others = ones[:axis] + ones[axis + 1 :]
-            if any(weights is None for weights in others):
-                continue
-            size = domain.sizes[attribute]
-            # The squared length of the weights that sum out the other attributes: their number of cells in a marginal.
-            length = np.prod([weights @ weights for weights in others if weights is not None]) * size
-            weight = precision[cells].mean() * size / length
-            sums[attribute] += weight * _way(table, axis, one.factors)
-            weights[attribute] += weight
-    return [
-        to_simplex(total / weight) if weight > 0 else np.full(len(total), 1 / len(total))
-        for total, weight in zip(sums, weights, strict=True)
-    ]
-
-
-def _way(table: np.ndarray, axis: int, factors: tuple[Intervals, ...]) -> np.ndarray:
-    """The one-way marginal of one axis of a table of product queries."""
-    if all(factor.identity for factor in factors):
-        way: np.ndarray = np.moveaxis(table, axis, 0).reshape(table.shape[axis], -1).sum(axis=1)
-        return way
-    for other in reversed([n for n in range(table.ndim) if n != axis]):
-        table = np.tensordot(table, np.asarray(factors[other].ones), (other, 0))
-    return np.asarray(np.linalg.lstsq(factors[axis].matrix.T.astype(float), table, rcond=None)[0])
