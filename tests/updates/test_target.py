@@ -92,6 +92,16 @@ def test_without_noise_the_truth_is_at_no_distance_and_others_are_where_they_sho
     assert on.apart(other, other) == 0
 
 
+def test_rounding_takes_no_distance_below_0() -> None:
+    measured = several()
+    on = measured.on(measured.queries)
+    exact = answers(truth(), on.queries)
+    for seed in range(50):
+        rounded = exact * (1 + 1e-7 * np.random.default_rng(seed).standard_normal(len(exact)))
+        assert on.apart(exact, rounded) > 0  # a sum over marginals with their weights is below 0 here and there
+        assert on.distance(rounded) > 0
+
+
 def test_the_distance_to_the_truth_is_its_number_of_dimensions_on_average() -> None:
     found = [several(1.0, seed) for seed in range(300)]
     distances = [one.on(one.queries).distance(answers(truth(), one.queries)) for one in found]

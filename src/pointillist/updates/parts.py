@@ -173,14 +173,32 @@ class PartEstimates:
         """The estimates with something added to each; the precisions stay."""
         return PartEstimates(self.domain, {a: y + more[a] for a, y in self.values.items()}, self.precision)
 
-    def residuals(self, tables: Mapping[Attributes, np.ndarray]) -> Iterator[tuple[Attributes, np.ndarray]]:
-        """What the estimates are above a model, part by part: y_A - C_A q_A.
+    def parts_of(self, tables: Mapping[Attributes, np.ndarray]) -> Iterator[tuple[Attributes, np.ndarray]]:
+        """The told parts of a model, C_A q_A.
 
         Args:
             tables: marginals of the model; for every part one that has its attributes.
         """
-        for scope, values in self.values.items():
-            yield scope, values - centred(_summed(tables, scope))
+        for scope in self.values:
+            yield scope, centred(_summed(tables, scope))
+
+    def residuals(self, tables: Mapping[Attributes, np.ndarray]) -> Iterator[tuple[Attributes, np.ndarray]]:
+        """What the estimates are above a model, part by part: y_A - C_A q_A.
+
+        Args:
+            tables: as of :meth:`parts_of`.
+        """
+        for scope, part in self.parts_of(tables):
+            yield scope, self.values[scope] - part
+
+    def squared(self, parts: Iterable[tuple[Attributes, np.ndarray]]) -> float:
+        """The squared length of some parts in units of the noise, sum_A pi_A |part_A|^2. No rounding takes it below 0,
+        as it may take the difference that the weights of marginals make of it.
+
+        Args:
+            parts: the attributes and the cells of each.
+        """
+        return float(sum(self.precision[scope] * np.sum(part**2) for scope, part in parts))
 
 
 def _summed(tables: Mapping[Attributes, np.ndarray], scope: Attributes) -> np.ndarray:

@@ -240,11 +240,14 @@ class OnQueries:
         Args:
             answers: a flat vector over the queries.
         """
-        return float(sum(np.sum(weights * (answers - targets) ** 2) for targets, weights in self.layers))
+        targets, weights = self.of_cells
+        parts = self.measured.parts
+        return parts.squared(parts.residuals(self.tables(answers))) + float(np.sum(weights * (answers - targets) ** 2))
 
     def apart(self, one: np.ndarray, other: np.ndarray) -> float:
         """The squared distance of two vectors of answers, in units of the noise."""
-        return float(sum(np.sum(weights * (one - other) ** 2) for _, weights in self.layers))
+        parts, off = self.measured.parts, one - other
+        return parts.squared(parts.parts_of(self.tables(off))) + float(np.sum(self.of_cells[1] * off**2))
 
     def tables(self, answers: np.ndarray) -> dict[Attributes, np.ndarray]:
         """The marginals among some answers."""
