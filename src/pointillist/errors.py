@@ -58,6 +58,10 @@ class InputError(PointillistError, ValueError):
             shown = f"{shown[:LONGEST]}..."
         super().__init__(f"{parameter} {rule}, got {' '.join(shown.split())}; {hint}.")
 
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, Any, str, str]]:
+        """Errors pass between processes by their parts: their message alone cannot make them again."""
+        return type(self), (self.parameter, self.value, self.rule, self.hint)
+
 
 class Shown(str):
     """A value that is shown without quotation marks."""

@@ -68,6 +68,18 @@ def update_of(workload: Workload, **changes: Any) -> ShrunkenFit:
     return replace(update, **changes)
 
 
+def test_columns_that_a_run_merges_into_one_value_each_leave_nothing_to_fit() -> None:
+    """Lists of 3,000 values with as many rows, and a budget that tells none of them from the others."""
+    rng, labels = np.random.default_rng(0), tuple(range(3000))
+    codes = tuple(rng.integers(0, 3000, 3000) for _ in range(2))
+    table = Table(Schema((Categorical("a", labels), Categorical("b", labels))), codes)
+    release = synthesize(table, epsilon=0.3, delta=1e-6, workload="marginals:2", seed=0, insecure_noise_seed=0)
+    assert release.schema.domain.sizes == (1, 1)
+    assert release.answers().tolist() == [1.0]
+    assert len(release.table) == 3000
+    assert len(set(release.table.to_pandas()["a"])) > 1
+
+
 def asked_by(strategy: MeasureOnce, rho: float) -> tuple[Ask, ...]:
     """What is measured with 10,000 rows, in the only round."""
     facts = Facts(10_000, rho)

@@ -42,7 +42,7 @@ from pointillist.privacy.sensitivity import square_of_counts
 from pointillist.queries.base import Queries
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.measurement import to_simplex
-from pointillist.queries.residuals import SQUARE, Residual, rounded
+from pointillist.queries.residuals import Residual, rounded, square_before_rounding
 from pointillist.queries.tie import Tie
 from pointillist.strategies import noise_of
 
@@ -209,30 +209,36 @@ class MeasureByTies:
         ties = sum(len(some) * Fraction(self._tie_rho(times, facts)) for times, some in self._ties_by_times.items())
         return minus(facts.rho, sum(Fraction(ask.rho) for ask in self._first(facts)) + ties)
 
+    def _square_of_all(self, facts: Facts) -> int:
+        """The squared sensitivity of all residuals together, at most, where that of a marginal is what they cost under
+        add-remove: by replacing a row, they may change by twice as much."""
+        return self._square(facts) * (2 if facts.relation is Relation.REPLACE else 1)
+
     def _least(self, rho: float, facts: Facts) -> float:
         """The smallest useful share of the last round for a residual."""
-        return max(LEAST_SHARE, self._square(facts) / (2 * (MOST_NOISE * facts.total) ** 2) / rho)
+        return max(LEAST_SHARE, self._square_of_all(facts) / (2 * (MOST_NOISE * facts.total) ** 2) / rho)
 
     def _bounds(self, rho: float, facts: Facts) -> tuple[float, float]:
         """Bounds on the noise of the last round, whatever its weights are.
 
-        Residuals have the squared sensitivity sum of w^2 c, which was ``SQUARE`` before the weights were rounded. Each
+        Residuals have the squared sensitivity sum of w^2 c, which is known but for the rounding of the weights. Each
         of them had its part of what is spread evenly (up to a grain of several hundred), and rounding leaves that much
         of it if it leaves anything. No weight is more than doubled, except from 0 to 1 if all would be 0: then w^2 c
         is more than it was. Under replace it is at least twice the sum, and at most four times. A unit of several rows
         multiplies it.
         """
-        largest = max(unit.square for unit in self._units)
-        least, most = 0.99 * EVEN * LEAST_SQUARE * SQUARE / len(self._units), 4 * max(4 * SQUARE, largest)
+        largest, square = max(unit.square for unit in self._units), square_before_rounding(self._units)
+        least, most = 0.99 * EVEN * LEAST_SQUARE * square / len(self._units), 4 * max(4 * square, largest)
         low, high = (gaussian_scale(rho, int(square) * facts.rows_per_unit**2) for square in (least, most))
         return low, high
 
     def _in_rows(self, rho: float, facts: Facts) -> tuple[float, float]:
-        """The noise on a cell, as a number of rows: of one residual that gets everything, and of the smallest share.
-        Under replace, all residuals together may change by twice as much as a marginal does."""
-        alone = [math.prod(1 - 1 / m for m in unit.shape) for unit in self._units]
-        square, more = self._square(facts) / (2 * rho), 2 if facts.relation is Relation.REPLACE else 1
-        return math.sqrt(square * min(alone)), math.sqrt(more * square / min(1.0, self._least(rho, facts)))
+        """The noise on a cell, as a number of rows: of one residual that gets everything, and of the smallest share."""
+        alone = min(math.prod(1 - 1 / m for m in unit.shape) for unit in self._units)
+        least = min(1.0, self._least(rho, facts))
+        return math.sqrt(self._square(facts) * alone / (2 * rho)), math.sqrt(
+            self._square_of_all(facts) / (2 * rho * least)
+        )
 
     def _last(self, facts: Facts, log: Log) -> tuple[Ask, ...]:
         """The residuals of the last round, by the forecast."""

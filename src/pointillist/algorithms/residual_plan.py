@@ -36,7 +36,7 @@ from pointillist.checks import check
 from pointillist.data.domain import Attributes
 from pointillist.data.neighbours import Relation
 from pointillist.errors import Shown
-from pointillist.queries.residuals import SQUARE, Residual, Residuals, over_patterns, rounded
+from pointillist.queries.residuals import Residual, Residuals, over_patterns, rounded, square_before_rounding
 
 __all__ = ["Plan", "plan_of"]
 
@@ -44,8 +44,8 @@ MOST_ATTRIBUTES = 16
 """Up to this number of attributes the best weights under replace are searched over all ways in which two records can
 differ."""
 
-MOST_SQUARE = 2 * SQUARE
-"""What rounding weights up to 1 may make of it."""
+MOST_TIMES = 2.0
+"""By how much rounding weights up to 1 may raise the squared sensitivity."""
 
 MOST_RESIDUALS = 1_000_000
 """The largest number of subsets of all scopes: a marginal over k attributes has 2^k."""
@@ -96,7 +96,7 @@ def plan_of(sizes: tuple[int, ...], scopes: tuple[Attributes, ...], relation: Re
     residuals = rounded(units, squares, least=1)
     rule, hint = "must be of marginals small enough for residuals in whole numbers", "use marginals of fewer cells"
     square = sum(part.square for part in residuals.parts)
-    check(square <= MOST_SQUARE, "workload", Shown("larger marginals"), rule, hint)
+    check(square <= MOST_TIMES * square_before_rounding(units), "workload", Shown("larger marginals"), rule, hint)
     return Plan(residuals, tuple(spread.values()), sum(math.prod(sizes[i] for i in one) for one in scopes))
 
 

@@ -22,9 +22,10 @@ import numpy as np
 
 from pointillist.data.domain import Attributes, Domain
 from pointillist.data.neighbours import Relation
+from pointillist.errors import InputError, Shown
 from pointillist.queries.base import Sensitivity, answers_of, check_scope
 
-__all__ = ["MOST_ATTRIBUTES", "SQUARE", "Residual", "Residuals", "over_patterns", "rounded"]
+__all__ = ["MOST_ATTRIBUTES", "Residual", "Residuals", "over_patterns", "rounded", "square_before_rounding"]
 
 MOST_ATTRIBUTES = 18
 """Under replace the exact sensitivity compares two records in all 2^d ways to differ; beyond this d it is a bound, for
@@ -33,9 +34,11 @@ which groups of scopes with at most this number of attributes together are compa
 MOST_GROUPS = 400
 """The largest number of such groups; scopes of further ones are bounded one by one."""
 
-SQUARE = 1e14
-"""The squared sensitivity that real weights are scaled to before they are rounded: weights of three digits and more on
-most tables, and squares that floating point holds exactly."""
+SCALES, PER_CELL = (1e7, 1e9), 450.0
+"""Real weights are scaled to this sensitivity before they are rounded: between these two, and else this number for each
+cell of the largest residual. One with c cells and the share s of the squared sensitivity has a weight of about
+sqrt(s) / c times that: of three digits on most tables, and of 2 even for one of a million cells with a share of 2e-5.
+Larger squares would not fit into 64 bits."""
 
 LARGEST = 2**62
 """No residual may be larger in absolute value, so that 64 bits hold it together with its noise."""
@@ -79,7 +82,8 @@ class Residual:
         """The residual of a flat marginal over the scope."""
         total = int(np.abs(table).sum(dtype=np.float64)) if table.dtype.kind == "i" else 0
         if total * self.weight * self.size > LARGEST:
-            raise ValueError("the table has too many rows for residuals in 64 bits")
+            rule, hint = "must be small enough for residuals in 64 bits", "use marginals of fewer or coarser columns"
+            raise InputError("table", Shown("more rows"), rule, hint)
         values = table.reshape(self.shape)
         for axis, m in enumerate(self.shape):
             values = m * values - values.sum(axis=axis, keepdims=True)
@@ -90,8 +94,18 @@ class Residual:
     """The matrix is symmetric."""
 
 
+def square_before_rounding(units: Sequence[Residual]) -> float:
+    """The squared sensitivity that the weights of some residuals have before they are rounded.
+
+    Args:
+        units: all that may be measured together.
+    """
+    least, most = SCALES
+    return min(most, max(least, PER_CELL * max(unit.size for unit in units))) ** 2
+
+
 def rounded(units: Sequence[Residual], squares: np.ndarray, least: int = 0) -> Residuals:
-    """Residuals with whole weights that are as the roots of given numbers, to about three digits.
+    """Residuals with whole weights that are as the roots of given numbers, to a few digits.
 
     Args:
         units: residuals of weight 1.
@@ -100,7 +114,9 @@ def rounded(units: Sequence[Residual], squares: np.ndarray, least: int = 0) -> R
             the largest share of the squared sensitivity.
     """
     parts = squares * np.array([float(unit.square) for unit in units])
-    weights = np.maximum(np.floor(np.sqrt(squares * (SQUARE / parts.sum())) + 0.5).astype(np.int64), least)
+    weights = np.maximum(
+        np.floor(np.sqrt(squares * (square_before_rounding(units) / parts.sum())) + 0.5).astype(np.int64), least
+    )
     if not weights.any():
         weights[int(np.argmax(parts))] = 1
     pairs = zip(units, weights.tolist(), strict=True)
@@ -122,7 +138,8 @@ def over_patterns(values: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     """
     for axis, m in enumerate(sizes):
         without, within = np.moveaxis(values, axis, 0)
-        values = np.stack([without + m * (m - 1) * within, without - m * within], axis=axis)
+        both = [without + m * (m - 1) * within, without - m * within]
+        values = np.stack([np.asarray(one, values.dtype) for one in both], axis=axis)  # single objects become floats
     return values
 
 
@@ -210,9 +227,11 @@ class Residuals:
 
     @classmethod
     def from_dict(cls, spec: dict[str, Any], domain: Domain) -> Residuals:
-        scopes = [domain.attributes(scope) for scope in spec["scopes"]]
-        pairs = zip(scopes, spec["weights"], strict=True)
-        return cls(tuple(Residual(scope, domain.shape(scope), int(weight)) for scope, weight in pairs))
+        pairs = list(zip(spec["scopes"], spec["weights"], strict=True))
+        if any(type(weight) is not int for _, weight in pairs):
+            raise ValueError("weights must be whole numbers")
+        scopes = [tuple(domain.names.index(name) for name in names) for names, _ in pairs]  # in the order of the file
+        return cls(tuple(Residual(s, domain.shape(s), weight) for s, (_, weight) in zip(scopes, pairs, strict=True)))
 
 
 @lru_cache(maxsize=64)

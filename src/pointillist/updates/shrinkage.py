@@ -191,6 +191,9 @@ class ShrunkenFit:
         if self.rounds is not None and len(log.rounds) < self.rounds(log.facts):
             return Updated(params, memory, {})
         target = self.target(log)
+        if not target.measured.freedom:  # every attribute has a single value, and so do all rows
+            nothing = Choice(1.0 if self.strength is None else self.strength)
+            return Updated(params, nothing, {"strength": nothing.strength, "descents": 0.0, "fits": float(self.fits)})
         starts = rng.spawn(self.fits)  # which do not depend on what is tried out below
         choice = memory or self.kept or self.choose(rng, target)
         fits: list[Fit] = []
