@@ -27,7 +27,7 @@ from benchmarks.suite import Part
 from benchmarks.suite import table_of as part_of
 from pointillist import Categorical, Release, Schema, Table, Workload, parse_workload, synthesize
 from pointillist.answers import Mean, combine, intervals
-from pointillist.answers.measured import from_noise
+from pointillist.answers.measured import FromNoise
 from pointillist.data.domain import Domain
 from pointillist.evaluation.report import fractions
 from pointillist.queries.base import Queries
@@ -124,22 +124,23 @@ def of_shares(release: Release, real: Table, queries: Sequence[Queries]) -> Iter
     _, low, high = intervals(release, queries, LEVEL)
     slack = 1e-12  # a share that is exactly 0 or 1 in the table and in the interval
     held = (low - slack <= true) & (true <= high + slack)
-    plain = np.concatenate([noise_widths(release, one) for one in queries])
+    from_noise = FromNoise(release.schema.domain, release.log)
+    plain = np.concatenate([noise_widths(from_noise, one) for one in queries])
     every = np.stack([held, high - low, plain], axis=1)
     for n, name in enumerate(CLASSES[:4]):
         if (class_of(true) == n).any():
             yield name, every[class_of(true) == n]
 
 
-def noise_widths(release: Release, queries: Queries) -> np.ndarray:
+def noise_widths(from_noise: FromNoise, queries: Queries) -> np.ndarray:
     """The widths of the intervals that the noise of the measurements alone gives; NaN where there are none.
 
     Args:
-        release: the release.
+        from_noise: the measurements of a release.
         queries: what is asked.
     """
-    found = from_noise(release.log, queries)
-    return np.full(queries.size, np.nan) if found is None else 2 * norm.ppf((1 + LEVEL) / 2) * found[1]
+    known = from_noise.of(queries)
+    return np.full(queries.size, np.nan) if known is None else 2 * norm.ppf((1 + LEVEL) / 2) * known.sigma
 
 
 def of_means(release: Release, real: Table) -> np.ndarray:

@@ -26,7 +26,7 @@ from pointillist.privacy.ledger import Ledger
 from pointillist.queries.counting import exact_counts
 from pointillist.queries.kway import all_kway
 from pointillist.queries.marginal import Marginal
-from pointillist.updates.least_squares import parts_of_log
+from pointillist.updates.parts import PartEstimates
 
 ADULT = Domain(tuple("abcdefghijklm"), (2, 2, 5, 6, 7, 9, 15, 16, 42, 16, 6, 10, 10))
 """The sizes of the columns of ADULT; its private part has 43,944 rows."""
@@ -218,7 +218,7 @@ def test_rows_of_raw_answers_follow_the_marginals_that_they_are_drawn_from() -> 
     truth = exact_counts(TableSource(table), release.workload.queries) / len(table)
     first = slice(0, 6)  # the pair of the first two columns
     assert np.abs(counted - truth)[first].max() < 0.02
-    assert (len(list(parts_of_log(release.log)))) == 10
+    assert len(PartEstimates.of(table.domain, release.log.measurements, release.log.total).scopes) == 10
 
 
 def test_marginals_with_too_many_subsets_are_refused() -> None:

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from tests.answers.small import people, small_release
 
-from pointillist import InputError, Predicates, Release, Table, Workload, parse_workload
+from pointillist import Categorical, InputError, Predicates, Release, Schema, Table, parse_workload
 from pointillist.answers import Count, Mean, Quantile, Ratio, Share, Statistic, combine, intervals
-from pointillist.answers.measured import from_noise
 from pointillist.evaluation.report import fractions
 from pointillist.queries.marginal import Marginal
 
@@ -103,14 +102,16 @@ def test_without_replicates_only_what_was_measured_has_bounds(release: Release) 
     assert np.isfinite(estimate).all()
 
 
-def test_the_noise_of_measurements_is_known(table: Table, release: Release) -> None:
-    domain = release.schema.domain
-    workload = Workload(domain, (Marginal.of(domain, (0,)),))
-    found = from_noise(release.log, workload.queries[0])
-    assert found is not None
-    answers, sigma = found
-    assert np.abs((answers - fractions(table, workload)) / sigma).max() < 4
-    assert sigma.max() < max(one.sigma for one in release.log.measurements) / len(table)
+def test_a_column_of_one_value_is_known_exactly() -> None:
+    """A run merges a column of many rare values to a single group, about which nothing is measured."""
+    rng = np.random.default_rng(0)
+    columns = (Categorical("rare", tuple(range(3000))), Categorical("a", (0, 1)), Categorical("b", (0, 1)))
+    table = Table(Schema(columns), tuple(rng.integers(0, column.size, 3000) for column in columns))
+    made = small_release(table, epsilon=2.0, delta=1e-6)
+    assert made.schema.domain.sizes == (1, 2, 2)
+    alone, pair, other = (Marginal.of(made.schema.domain, scope) for scope in ((0,), (0, 1), (1,)))
+    assert np.allclose(intervals(made, [alone]), 1.0, atol=1e-6)
+    assert np.allclose(intervals(made, [pair]), intervals(made, [other]))
 
 
 @pytest.mark.slow

@@ -8,11 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.answers.small import small_release
 from tests.reports.made import HOSTILE, IMAGE, LONG, SCRIPT, hostile_release, hostile_table
 from tests.reports.parsed import Page
 
 from pointillist import InputError, Release, Table, Workload, load, synthesize
 from pointillist.data.neighbours import Unit
+from pointillist.framework import Log, Round
+from pointillist.queries.measurement import Measurement
+from pointillist.queries.residuals import Residual, Residuals
 from pointillist.release import WithSchema
 from pointillist.reports import Evidence, Statements, public_report
 from pointillist.reports.figures import column_figures, corrected_v, crossed, strongest_ties, summaries_of, trust_in
@@ -34,6 +38,12 @@ BLOCKS = (
     "Privacy parameters", "Unit of privacy", "Mechanisms", "Accounting", "Utility", "Bias", "Trust and threat model",
     "Implementation", "Before the run", "Access", "Security", "Data collection",
 )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def residual() -> Release:
+    """A release whose method has measured residuals."""
+    return small_release(insecure_noise_seed=None)
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +167,21 @@ def test_the_ledger_is_named_by_what_was_asked(release: Release, fine: Release) 
     assert spending(fine)[0].name == "counts of fine columns, for their groups"
 
 
+def test_the_noise_of_residuals_is_told_in_rows_on_a_cell(release: Release, residual: Release) -> None:
+    """They are counts times large numbers, and so are the scales that were charged."""
+    measured, found = residual.log.measurements[-1], spending(residual)[-1]
+    assert isinstance(measured.queries, Residuals)
+    assert found.name == "residuals of many columns together"
+    rows = [measured.sigma / (part.weight * part.size) for part in measured.queries.parts]
+    assert found.noise == pytest.approx((min(rows), max(rows)))
+    assert found.noise[1] < residual.log.total < measured.sigma
+    page = Page(public_report(residual))
+    assert f"{min(rows):,.4g} to {max(rows):,.4g}" in page.text
+    assert "its standard deviation, as a number of rows on a cell" in page.text
+    assert "Residuals are counts of rows times large whole numbers" in page.text
+    assert "Residuals are counts" not in Page(public_report(release)).text
+
+
 def test_shares_are_those_of_the_rows_and_intervals_hold_them(release: Release) -> None:
     first, age, smoker = column_figures(release, 0.95)
     codes = release.table.codes
@@ -263,6 +288,15 @@ def test_a_wide_release_gives_a_small_page(wide: Release) -> None:
     assert "No answer of the workload is large enough" in page.text
     assert "unknown unknown no interval is known" in page.text
     assert "Nothing was charged." in page.text
+
+
+def test_a_residual_is_about_all_of_its_columns_and_no_fewer(residual: Release) -> None:
+    domain, names = residual.schema.domain, residual.schema.names
+    scopes = ((0, 1), (0, 1, 2))
+    queries = Residuals(tuple(Residual(scope, domain.shape(scope), 1) for scope in scopes))
+    log = Log(residual.log.facts, [Round(measurements=(Measurement(queries, np.zeros(queries.size, int), 1.0),))])
+    ties = strongest_ties(replace(residual, log=log))
+    assert [one.names for one in ties if one.measured] == [(names[0], names[1])]
 
 
 def test_a_column_alone_has_no_ties() -> None:

@@ -76,15 +76,6 @@ def test_precisions_add_up() -> None:
     assert parts.precision[0, 1, 3] == pytest.approx(unit[4] + residual[2])
 
 
-def test_only_parts_inside_of_some_attributes_can_be_asked_for() -> None:
-    every = PartEstimates.of(DOMAIN, measured(1.0), TOTAL)
-    some = PartEstimates.of(DOMAIN, measured(1.0), TOTAL, within=(0, 1))
-    assert some.scopes == ((0,), (1,), (0, 1))
-    for scope in some.scopes:
-        assert np.allclose(some.values[scope], every.values[scope])
-        assert some.precision[scope] == pytest.approx(every.precision[scope])
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_weights_of_marginals_give_the_distance_of_parts(seed: int) -> None:
     parts = PartEstimates.of(DOMAIN, measured(1.0, seed), TOTAL)

@@ -40,6 +40,7 @@ from functools import cached_property
 import numpy as np
 
 from pointillist.data.domain import Attributes, Domain
+from pointillist.updates.parts import subsets
 
 __all__ = ["Components", "Forecast", "likely_distances", "shared"]
 
@@ -88,7 +89,7 @@ class Components:
         cells = np.array([float(domain.cells_of(scope)) for scope in self.every])
         values = np.array([sum(domain.shape(scope)) for scope in self.every])
         self.boost = np.where(self.order > 1, np.maximum(1.0, cells / (RANK * values)), 1.0)
-        needed = [(n, self.place[part]) for n, scope in enumerate(wanted) for part in _parts(scope)]
+        needed = [(n, self.place[part]) for n, scope in enumerate(wanted) for part in subsets(scope)]
         rows, columns = map(np.array, zip(*needed, strict=True))
         self.needs = csr_matrix((np.ones(len(rows)), (rows, columns)), (len(wanted), len(self.every)))
         """Times what the components are off, squared: the same for the wanted marginals."""
@@ -120,11 +121,6 @@ def shared(wanted: Sequence[Attributes]) -> frozenset[int]:
         wanted: the attributes of each wanted marginal.
     """
     return frozenset(wanted[0]).intersection(*wanted[1:]) if len(wanted) > 1 else frozenset()
-
-
-def _parts(scope: Attributes) -> list[Attributes]:
-    """All non-empty subsets."""
-    return [part for k in range(1, len(scope) + 1) for part in itertools.combinations(scope, k)]
 
 
 def given_each_value(shares: np.ndarray) -> float:

@@ -136,7 +136,7 @@ def _projected(task: Task, settings: Settings) -> tuple[Any, Any]:
     family = Relaxed(SoftmaxRows(task.domain, settings.rows, SPREAD))
     tolerance = max(0.0, 1 - settings.slack * np.sqrt(2 / task.workload.size))
     recipe = Recipe(Adam(settings.t_max, LEARNING_RATE, cosine=True), SquaredError(tolerance))
-    return family, OnMarginals(Descent(family, task.candidates, recipe), task.workload.queries)
+    return family, OnMarginals(Descent(family, task.candidates, recipe), task.domain, task.workload.queries)
 
 
 def _graphical(task: Task, settings: Settings) -> tuple[Any, Any]:
@@ -145,7 +145,7 @@ def _graphical(task: Task, settings: Settings) -> tuple[Any, Any]:
     rule = f"must be 'projected' or 'raw' where the junction tree has more than {most:,} cells (it has {cells:,})"
     check(cells <= most, "answers", settings.answers, rule, "use one of these, or fewer marginals")
     family = Markov(task.domain, most)
-    return family, OnParts(fitting(family, "numpy", settings.t_max, settings.tolerance))
+    return family, OnParts(fitting(family, "numpy", settings.t_max, settings.tolerance), task.domain)
 
 
 FORMS = {"projected": _projected, "raw": _raw, "graphical": _graphical}

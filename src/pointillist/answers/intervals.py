@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import norm, t
 
-from pointillist.answers.measured import from_noise, total_sigma
+from pointillist.answers.measured import FromNoise, total_sigma
 from pointillist.answers.pooling import size_of
 from pointillist.answers.released import Released
 from pointillist.answers.replicates import Replicates
@@ -122,14 +122,14 @@ def _narrowed(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The intervals of the measurements where they are narrower, or the only ones, and where that is."""
     low, high, at, z = estimate - half, estimate + half, 0, norm.ppf((1 + level) / 2)
-    measured = np.zeros(len(estimate), bool)
+    measured, from_noise = np.zeros(len(estimate), bool), FromNoise(release.schema.domain, release.log)
     for one in queries:
         cells = slice(at, at + one.size)
         at += one.size
-        found = from_noise(release.log, one)
-        if found is None:
+        known = from_noise.of(one)
+        if known is None:
             continue
-        answers, sigma = found
+        answers, sigma = known.answers, known.sigma
         measured[cells] = better = ~(high[cells] - low[cells] <= 2 * z * sigma)
         low[cells] = np.where(better, np.minimum(answers - z * sigma, estimate[cells]), low[cells])
         high[cells] = np.where(better, np.maximum(answers + z * sigma, estimate[cells]), high[cells])
@@ -235,13 +235,15 @@ def _told(release: Released, statistic: Statistic) -> tuple[float, float] | None
     if not isinstance(statistic, Share | Count) or condition is None or getattr(statistic, "given", None) is not None:
         return None
     try:
-        found = from_noise(release.log, Predicates.of(release.schema, condition))
+        query = Predicates.of(release.schema, condition)
     except Undecided:  # it cuts through a bin or a group
         return None
-    if found is None:
+    known = FromNoise(release.schema.domain, release.log).of(query)
+    if known is None:
         return None
-    rows = release.log.estimated_total if isinstance(statistic, Count) else 1.0
-    return float(found[0][0]) * rows, float(found[1][0]) * rows
+    if isinstance(statistic, Count):
+        return float(known.counts[0]), float(known.sigma_of_counts[0])
+    return float(known.answers[0]), float(known.sigma[0])
 
 
 def _sampled(answer: Answer, variance: float, release: Released, least: float, most: float) -> Answer:

@@ -74,6 +74,11 @@ class Residual:
         return math.prod(m - 1 for m in self.shape)
 
     @property
+    def times(self) -> int:
+        """w prod m_i, by what the part is multiplied: the noise on a residual is as many times that on a cell."""
+        return self.weight * self.size
+
+    @property
     def square(self) -> int:
         """The squared length of each of its columns: w^2 prod m_i (m_i - 1)."""
         return self.weight**2 * self.size * self.freedom

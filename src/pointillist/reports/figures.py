@@ -18,6 +18,7 @@ from pointillist.evaluation.values import unmerged
 from pointillist.queries.base import Queries
 from pointillist.queries.groups import Groups
 from pointillist.queries.marginal import Marginal
+from pointillist.queries.residuals import Residuals
 from pointillist.queries.workload import offsets_of
 from pointillist.release import Release
 from pointillist.reports.labels import Bars, bars_of, code_name
@@ -195,10 +196,14 @@ def crossed(release: Release, names: tuple[str, str]) -> Cross:
 
 
 def _measured_pairs(release: Release) -> set[tuple[int, int]]:
-    """Pairs of columns inside of something that was measured cell by cell."""
-    measured = [one.queries for entry in release.log.rounds for one in entry.measurements]
-    scopes = {one.scope for one in measured if getattr(one, "kind", "") != "tie"}
-    return {pair for scope in scopes for pair in itertools.combinations(sorted(scope), 2)}
+    """Pairs of columns inside of something that was measured cell by cell; a residual is that of its own columns."""
+    found: set[tuple[int, int]] = set()
+    for one in (measured.queries for measured in release.log.measurements):
+        if isinstance(one, Residuals):
+            found |= {(part.scope[0], part.scope[1]) for part in one.parts if len(part.scope) == 2}
+        elif getattr(one, "kind", "") != "tie":
+            found |= set(itertools.combinations(sorted(one.scope), 2))
+    return found
 
 
 def _common_codes(table: Table, n: int) -> np.ndarray:

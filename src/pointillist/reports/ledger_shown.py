@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from pointillist.queries.residuals import Residuals
 from pointillist.release import Release
 from pointillist.reports.charts import parts_chart, percent
 from pointillist.reports.markup import Html, data_table, disclosure, join, tag
@@ -16,8 +17,12 @@ MOST_CHARGES = 300
 UNUSED = 1e-3
 """The least share of the budget that is worth a remark if it was not used."""
 LISTED = (
-    "Everything that it learned from the real table is listed here. Scales are standard deviations of the noise, in "
-    "rows; for choices they are the scale of the scores."
+    "Everything that it learned from the real table is listed here. The scale of the noise is its standard deviation, "
+    "as a number of rows on a cell; for choices it is the scale of the scores."
+)
+AS_CHARGED = (
+    "Sensitivities and scales are those of the whole numbers that noise was added to. Residuals are counts of rows "
+    "times large whole numbers, so that their scales are as much larger than the noise in rows on a cell."
 )
 SCHEMA = (
     "The list of columns and values was made from the real table, too. What that cost is part of the promise above; "
@@ -69,6 +74,8 @@ def _every_charge(release: Release) -> Html:
         for n, one in enumerate(entries[:MOST_CHARGES], 1)
     ]
     more = f"The first {MOST_CHARGES:,} of them are shown; release.json has all."
-    note = [tag("p", more, class_="note")] if len(entries) > MOST_CHARGES else []
+    notes = [more] if len(entries) > MOST_CHARGES else []
+    notes += [AS_CHARGED] if any(isinstance(one.queries, Residuals) for one in release.log.measurements) else []
+    shown = [tag("p", note, class_="note") for note in notes]
     head = ("No.", "Label", "Mechanism", "Rho", "Sensitivity", "Scale")
-    return disclosure(f"All {len(entries):,} charges", *note, data_table("Charges in order", head, rows, texts=3))
+    return disclosure(f"All {len(entries):,} charges", *shown, data_table("Charges in order", head, rows, texts=3))

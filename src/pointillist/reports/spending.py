@@ -10,6 +10,7 @@ from pointillist.privacy.curator import NUMBER_OF_ROWS
 from pointillist.privacy.ledger import Entry
 from pointillist.queries.base import Queries
 from pointillist.queries.cells import Cells
+from pointillist.queries.residuals import Residuals
 from pointillist.release import Release
 
 __all__ = ["Spent", "spending"]
@@ -23,22 +24,19 @@ class Spent:
         name: what was asked.
         mechanism: how it was answered.
         entries: the charges.
+        noise: the smallest and the largest standard deviation of the noise, as a number of rows on a cell; for choices,
+            the scale of the scores.
     """
 
     name: str
     mechanism: str
     entries: tuple[Entry, ...]
+    noise: tuple[float, float]
 
     @property
     def rho(self) -> float:
         """What they cost together."""
         return sum(entry.rho for entry in self.entries)
-
-    @property
-    def noise(self) -> tuple[float, float]:
-        """The smallest and the largest scale of the noise."""
-        scales = [entry.scale for entry in self.entries]
-        return min(scales), max(scales)
 
 
 def spending(release: Release) -> list[Spent]:
@@ -47,28 +45,44 @@ def spending(release: Release) -> list[Spent]:
     Args:
         release: the release.
     """
-    found: dict[tuple[str, str], list[Entry]] = {}
+    found: dict[tuple[str, str], list[tuple[Entry, Queries | None]]] = {}
     ledger = release.description.privacy.ledger
     counted = [entry for entry in ledger if entry.label == NUMBER_OF_ROWS]
     others = [entry for entry in ledger if entry.label != NUMBER_OF_ROWS]
     for entry in counted:
-        found.setdefault(("the number of rows", entry.mechanism), []).append(entry)
-    for name, one in zip_longest(_asked(release), others):
+        found.setdefault(("the number of rows", entry.mechanism), []).append((entry, None))
+    for asked, one in zip_longest(_asked(release), others):
         if one is not None:
-            found.setdefault((one.label if name is None else name, one.mechanism), []).append(one)
-    return [Spent(name, mechanism, tuple(entries)) for (name, mechanism), entries in found.items()]
+            name, queries = asked or (one.label, None)
+            found.setdefault((name, one.mechanism), []).append((one, queries))
+    return [
+        Spent(name, mechanism, tuple(entry for entry, _ in charges), _noise(charges))
+        for (name, mechanism), charges in found.items()
+    ]
 
 
-def _asked(release: Release) -> Iterator[str]:
+def _noise(charges: list[tuple[Entry, Queries | None]]) -> tuple[float, float]:
+    """The smallest and the largest noise on a cell. Residuals are counts times a whole number, so that their noise is
+    divided by it."""
+    scales = [
+        entry.scale / times
+        for entry, queries in charges
+        for times in ({part.times for part in queries.parts} if isinstance(queries, Residuals) else (1,))
+    ]
+    return min(scales), max(scales)
+
+
+def _asked(release: Release) -> Iterator[tuple[str, Queries | None]]:
     """What was charged for, in order: to discover values and of fine columns first, then by the run, selections before
-    measurements."""
-    yield from ("values of columns that nobody could list beforehand" for _ in release.description.discovered or ())
+    measurements; and the queries of a measurement of the run."""
+    for _ in release.description.discovered or ():
+        yield "values of columns that nobody could list beforehand", None
     if release.refined is not None:
-        yield from ("counts of fine columns, for their groups" for _ in release.refined.log.measurements)
+        yield from (("counts of fine columns, for their groups", None) for _ in release.refined.log.measurements)
     for entry in release.log.rounds:
         if entry.selected:
-            yield from ("choices of what to measure" for _ in entry.picks)
-        yield from (_called(one.queries) for one in entry.measurements)
+            yield from (("choices of what to measure", None) for _ in entry.picks)
+        yield from ((_called(one.queries), one.queries) for one in entry.measurements)
 
 
 def _called(queries: Queries) -> str:

@@ -1,29 +1,28 @@
 """Least squares from measured residuals, in closed form: residuals of different scopes are orthogonal.
 
-m I - J is m C, where C takes the mean away along one attribute. So the noisy residual y_A of
-:mod:`pointillist.queries.residuals` estimates the part of A as C y_A / (w_A prod m_i), with noise
-sigma / (w_A prod m_i) along each of its dimensions. A marginal over S is the sum of the parts of its subsets, each
-spread evenly over the attributes that it lacks; the part of no attributes is the number of rows. Parts that were not
-measured are 0: of all tables that fit the measurements this is the smallest, in the sum of squares.
+Each noisy residual is an estimate of a part (:mod:`pointillist.updates.parts`). A marginal over S is the sum of the
+parts of its subsets, each spread evenly over the attributes that it lacks; the part of no attributes is the number of
+rows. Parts that were not measured are 0: of all tables that fit the measurements this is the smallest, in the sum of
+squares.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from pointillist.data.domain import Attributes
-from pointillist.families.components import Components, Parts, marginal_of
+from pointillist.data.domain import Attributes, Domain
+from pointillist.families.components import Components, Parts
 from pointillist.framework import Log, Round, Update, Updated
 from pointillist.queries.base import Queries
 from pointillist.queries.measurement import Measurement
-from pointillist.queries.residuals import Residuals
+from pointillist.updates.parts import PartEstimates, centred
 
-__all__ = ["Centred", "LeastSquares", "OnMarginals", "OnParts", "parts_of_log"]
+__all__ = ["Centred", "LeastSquares", "OnMarginals", "OnParts"]
 
 
 @dataclass(frozen=True)
@@ -47,26 +46,10 @@ class Centred:
 
     def of_marginal(self, table: np.ndarray) -> np.ndarray:
         """The marginal without its means along each attribute."""
-        values = table.reshape(self.shape)
-        for axis in range(len(self.shape)):
-            values = values - values.mean(axis=axis, keepdims=True)
-        return values.ravel()
+        return centred(table.reshape(self.shape)).ravel()
 
     to_marginal = of_marginal
     """A projection is its own transpose."""
-
-
-def parts_of_log(log: Log) -> Iterator[Measurement]:
-    """The least-squares estimate of each part, in counts, with its noise."""
-    for measured in log.measurements:
-        assert isinstance(measured.queries, Residuals)
-        at = 0
-        for part in measured.queries.parts:
-            centred = Centred(part.scope, part.shape)
-            factor = part.weight * part.size
-            values = centred.of_marginal(measured.counts[at : at + part.size] / factor)
-            yield Measurement(centred, values, measured.sigma / factor)  # type: ignore[arg-type]
-            at += part.size
 
 
 @dataclass(frozen=True)
@@ -79,7 +62,7 @@ class LeastSquares:
         return None
 
     def __call__(self, rng: np.random.Generator, params: Parts, memory: None, log: Log) -> Updated:
-        return Updated(_fractions(log), None, {})
+        return Updated(dict(_estimates(self.family.domain, log).values), None, {})
 
 
 @dataclass(frozen=True)
@@ -88,15 +71,22 @@ class OnParts:
 
     Attributes:
         inner: the update, for example mirror descent; its loss is then that of least squares.
+        domain: the attributes.
     """
 
     inner: Update[Any]
+    domain: Domain = field(repr=False)
 
     def init(self, params: Any) -> Any:
         return self.inner.init(params)
 
     def __call__(self, rng: np.random.Generator, params: Any, memory: Any, log: Log) -> Updated:
-        return self.inner(rng, params, memory, _with(log, tuple(parts_of_log(log))))
+        parts, found = _estimates(self.domain, log), []
+        for scope, values in parts.values.items():
+            sigma = log.total / math.sqrt(parts.precision[scope])
+            part: Any = Centred(scope, values.shape)
+            found.append(Measurement(part, log.total * values.ravel(), sigma))
+        return self.inner(rng, params, memory, _with(log, tuple(found)))
 
 
 @dataclass(frozen=True)
@@ -105,35 +95,29 @@ class OnMarginals:
 
     Attributes:
         inner: the update, for example a descent.
+        domain: the attributes.
         wanted: the marginals.
     """
 
     inner: Update[Any]
+    domain: Domain = field(repr=False)
     wanted: Sequence[Queries] = field(repr=False)
 
     def init(self, params: Any) -> Any:
         return self.inner.init(params)
 
     def __call__(self, rng: np.random.Generator, params: Any, memory: Any, log: Log) -> Updated:
-        parts, total = _fractions(log), log.total
-        noise = {m.queries.scope: m.sigma**2 * math.prod(k - 1 for k in m.queries.shape) for m in parts_of_log(log)}
-        found = []
-        for one in self.wanted:
-            variances = (noise[a] * _share(one, a) for a in noise if set(a) <= set(one.scope))
-            counts = total * marginal_of(one.scope, one.shape, parts).ravel()
-            found.append(Measurement(one, counts, math.sqrt(math.fsum(variances) / one.size)))
-        return self.inner(rng, params, memory, _with(log, tuple(found)))
+        parts, total = _estimates(self.domain, log), log.total
+        found = tuple(
+            Measurement(one, total * parts.marginal(one.scope), total * math.sqrt(parts.variance(one.scope)))
+            for one in self.wanted
+        )
+        return self.inner(rng, params, memory, _with(log, found))
 
 
-def _share(one: Queries, scope: Attributes) -> float:
-    """By what the noise of a part is divided when it is spread over the attributes of a marginal that it lacks."""
-    return 1 / math.prod(m for i, m in zip(one.scope, one.shape, strict=True) if i not in scope)
-
-
-def _fractions(log: Log) -> Parts:
-    """The parts as fractions of the rows."""
-    found = parts_of_log(log)
-    return {m.queries.scope: m.fractions(log.total).reshape(m.queries.shape) for m in found}
+def _estimates(domain: Domain, log: Log) -> PartEstimates:
+    """The parts that were measured."""
+    return PartEstimates.of(domain, log.measurements, log.total)
 
 
 def _with(log: Log, measurements: tuple[Measurement, ...]) -> Log:

@@ -25,20 +25,23 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from pointillist.data.domain import Attributes, Domain
 from pointillist.families.components import Parts, marginal_of
-from pointillist.queries.base import Queries
+from pointillist.queries.base import Queries, parts_of
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.measurement import Measurement
-from pointillist.queries.residuals import Residuals
+from pointillist.queries.residuals import Residual, Residuals
 
-__all__ = ["PartEstimates", "centred", "free_of", "subsets", "tells_parts"]
+__all__ = ["PartEstimates", "Told", "centred", "free_of", "of_marginal", "of_residuals", "subsets", "tells_parts"]
+
+Told = tuple[np.ndarray, float]
+"""A noisy part, as fractions of the rows, and its precision."""
 
 NOTHING = 1e-9
 """A weight below this share of the numbers that it is a difference of is rounding."""
@@ -81,22 +84,19 @@ class PartEstimates:
     precision: Mapping[Attributes, float]
 
     @classmethod
-    def of(
-        cls, domain: Domain, measured: Iterable[Measurement], total: float, within: Attributes | None = None
-    ) -> PartEstimates:
-        """The estimates from marginals and residuals.
+    def of(cls, domain: Domain, measured: Iterable[Measurement], total: float) -> PartEstimates:
+        """The estimates from marginals and residuals. Those inside of a few attributes only are found by
+        :class:`~pointillist.updates.part_index.PartIndex`.
 
         Args:
             domain: the attributes.
             measured: noisy marginals and residuals; others are passed over.
             total: the number of rows.
-            within: only parts inside of these attributes; None for all.
         """
         weighted: Parts = {}
         precision: dict[Attributes, float] = {}
-        known = frozenset(range(len(domain)) if within is None else within)
         for one in measured:
-            for scope, values, told in _told(domain, one, total, known):
+            for scope, (values, told) in _told(domain, one, total):
                 weighted[scope] = weighted.get(scope, 0.0) + told * values
                 precision[scope] = precision.get(scope, 0.0) + told
         order = sorted(weighted, key=lambda scope: (len(scope), scope))
@@ -210,22 +210,43 @@ def _summed(tables: Mapping[Attributes, np.ndarray], scope: Attributes) -> np.nd
     return found
 
 
-def _told(
-    domain: Domain, one: Measurement, total: float, within: frozenset[int]
-) -> Iterator[tuple[Attributes, np.ndarray, float]]:
-    """The parts inside of some attributes that a measurement tells, each with its precision."""
+def of_marginal(one: Measurement, scope: Attributes, total: float) -> Told:
+    """The part of some attributes, as a noisy marginal tells it.
+
+    Args:
+        one: the marginal.
+        scope: some of its attributes.
+        total: the number of rows.
+    """
+    away = tuple(n for n, i in enumerate(one.queries.scope) if i not in scope)
+    outside = math.prod(one.queries.shape[n] for n in away)
+    table = one.counts.reshape(one.queries.shape).sum(axis=away) / total
+    return centred(table), (total / one.sigma) ** 2 / outside
+
+
+def of_residuals(one: Measurement, total: float) -> Iterator[tuple[Attributes, Callable[[], Told]]]:
+    """The parts that noisy residuals tell, each of which is computed when it is called.
+
+    Args:
+        one: the residuals.
+        total: the number of rows.
+    """
+    at = 0
+    for part in parts_of(one.queries):
+        yield part.scope, partial(_of_residual, one, part, at, total)
+        at += part.size
+
+
+def _of_residual(one: Measurement, part: Residual, at: int, total: float) -> Told:
+    values, times = one.counts[at : at + part.size].reshape(part.shape), part.times * total
+    return centred(values / times), (times / one.sigma) ** 2
+
+
+def _told(domain: Domain, one: Measurement, total: float) -> Iterator[tuple[Attributes, Told]]:
+    """The parts that a measurement tells."""
     if isinstance(one.queries, Residuals):
-        at = 0
-        for part in one.queries.parts:
-            if within.issuperset(part.scope):
-                factor = part.weight * part.size
-                values = one.counts[at : at + part.size].reshape(part.shape) / (factor * total)
-                yield part.scope, centred(values), (factor * total / one.sigma) ** 2
-            at += part.size
+        for scope, told in of_residuals(one, total):
+            yield scope, told()
     elif isinstance(one.queries, Marginal):
-        scope = free_of(domain, one.queries.scope)
-        table, precision = one.fractions(total).reshape(domain.shape(scope)), (total / one.sigma) ** 2
-        for inside in subsets(tuple(i for i in scope if i in within)):
-            away = tuple(n for n, i in enumerate(scope) if i not in inside)
-            outside = math.prod(domain.sizes[i] for i in scope if i not in inside)
-            yield inside, centred(table.sum(axis=away)), precision / outside
+        for scope in subsets(free_of(domain, one.queries.scope)):
+            yield scope, of_marginal(one, scope, total)
