@@ -26,7 +26,7 @@ from pointillist.queries.groups import Groups
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.measurement import Measurement
 from pointillist.refining.merging import merged_line, merged_parts
-from pointillist.refining.trees import Tree, even_levels, smoothed_line, smoothed_parts, without_tails
+from pointillist.refining.trees import Tree, even_levels, smoothed_line, smoothed_parts, with_falling_tails
 
 __all__ = ["Refining", "most_groups"]
 
@@ -48,9 +48,6 @@ then no longer carries how they depend on each other, while the shape inside a g
 
 MOST_PARTS = 32
 """The largest number of groups of a column without an order."""
-
-TAILS = 1.5
-"""Fewer rows at an end of a line than this many times the noise of one fine code are taken for noise."""
 
 DEVIATIONS = 4.0
 """A group has at least this many standard deviations of the noise of one fine code, in rows."""
@@ -247,7 +244,7 @@ def smoothed(column: Column, tree: Tree, counts: np.ndarray) -> np.ndarray:
     if len(rest):
         shares = _public_shares(column)
         weights[rest] = (
-            without_tails(smoothed_line(tree, counts, rest), TAILS * tree.sigmas[-1])
+            with_falling_tails(smoothed_line(tree, counts, rest), tree.sigmas[-1])
             if column.ordered and shares is None
             else smoothed_parts(tree, counts, rest, shares)
         )

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-__all__ = ["Tree", "even_levels", "smoothed_line", "smoothed_parts", "without_tails"]
+__all__ = ["Tree", "even_levels", "smoothed_line", "smoothed_parts", "with_falling_tails"]
 
 BRANCHES = 16
 """Codes (or groups) that one group of the next coarser level holds, where a column has no hierarchy of its own."""
@@ -38,8 +38,12 @@ STEEPEST = 4.0
 """The density of one half of a part is not assumed to be more than this many times that of the other."""
 
 
-MOST_TAIL = 0.02
-"""No tail with a larger share of all rows is taken away."""
+TAIL, MOST_TAIL = 3.0, 0.05
+"""The last rows at either end of a line, this number of times the noise of a code and at most this share of all rows,
+are a falling tail."""
+
+SHRINKING, SHORTEST = 0.7, 0.5
+"""The factor from one distance in which a tail halves to the next, and the shortest of these distances, in codes."""
 
 SHIFTS = 16
 """How many lines are smoothed, each with another beginning ..."""
@@ -182,19 +186,35 @@ def _halved(counts: np.ndarray, variances: Mapping[int, float], start: int) -> n
     return smooth[start:end]
 
 
-def without_tails(counts: np.ndarray, sigma: float) -> np.ndarray:
-    """Counts on a line without what lies far out at either end and is less than the noise of a single code, in all.
+def with_falling_tails(counts: np.ndarray, sigma: float) -> np.ndarray:
+    """Counts on a line whose ends, where noise hides their shape, go on as they fall before.
 
-    Bounds are often much wider than the data. A few rows that noise has put between the last value and the bound would
-    change a mean or a standard deviation more than all other noise.
+    Bounds are often much wider than the data. A few rows that noise puts between the last value and the bound would
+    change a mean or a standard deviation more than all other noise, and so would an end whose rows are spread evenly as
+    far as the bound. So the last rows at either end, ``TAIL`` times the noise of a code, are moved to the tail of a
+    generalised Pareto distribution: the distance in which the rest halves becomes ``SHRINKING`` times as long from one
+    half to the next. It begins with that of the rows before: between 4, 2 and 1 times as many rows to the end, the
+    shorter one (Pickands, *Statistical inference using extreme order statistics*, 1975, takes both for the factor, too,
+    which was much worse where codes are logarithms). So the tail ends after some 3 such distances.
 
     Args:
         counts: smoothed counts.
         sigma: the noise of a single code.
     """
-    before, after = np.cumsum(counts), np.cumsum(counts[::-1])[::-1]
-    small = sigma <= MOST_TAIL * counts.sum()
-    return np.where((before < sigma) | (after < sigma), 0.0, counts) if small else counts
+    last = min(TAIL * sigma, MOST_TAIL * float(counts.sum()))
+    return _falling_end(_falling_end(counts, last)[::-1], last)[::-1] if last > 0 else counts
+
+
+def _falling_end(counts: np.ndarray, last: float) -> np.ndarray:
+    """Counts whose last rows, so many, are a falling tail."""
+    left = np.append(np.cumsum(counts[::-1])[::-1], 0.0)  # from the beginning of each code on
+    ends = np.arange(len(left), dtype=float)
+    first, second, start = (float(np.interp(-times * last, -left, ends)) for times in (4, 2, 1))
+    halving = max(SHRINKING * min(start - second, second - first), SHORTEST)
+    beyond = np.maximum(ends - start, 0.0) / halving
+    rest = np.maximum(1 - (1 - SHRINKING) * beyond, 0.0) ** (math.log(2) / -math.log(SHRINKING))
+    rest = (rest - rest[-1]) / max(1 - rest[-1], 1e-300)  # nothing is left behind the last code
+    return np.asarray(-np.diff(np.where(ends < start, left, last * rest)))
 
 
 def _without_specks(halves: np.ndarray, variance: float) -> np.ndarray:
