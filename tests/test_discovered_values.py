@@ -380,19 +380,6 @@ def test_other_refusals_before_anything_is_spent(unspent: None) -> None:
         audit(SCHEMA, epsilon=1.0, method="mwem")
 
 
-class FrameOfSpark:
-    """What looks like a DataFrame of Spark."""
-
-    __module__ = "pyspark.sql.dataframe"
-    mapInArrow = None
-
-
-def test_rows_of_spark_need_lists(unspent: None) -> None:
-    rule = "column 'town' must list its values for rows of Spark, got values to discover; list them, or give the rows"
-    with pytest.raises(InputError, match=rule):
-        synthesize(FrameOfSpark(), schema=SCHEMA, **MWEM)
-
-
 @pytest.mark.parametrize("workload", ["marginals:2", "marginals:2@town", "marginals:1,2", "marginals:2:2:1", None])
 def test_workloads_by_names_of_columns(workload: str | None) -> None:
     job = prepare(people(), schema=SCHEMA, **MWEM | {"workload": workload, "settings": {"rounds": 1}})

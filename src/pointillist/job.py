@@ -16,7 +16,7 @@ from pointillist.algorithms import Method, Task, get_method
 from pointillist.checks import between, check, flag, one_of, present, real, share, whole
 from pointillist.data.columns import Discovered
 from pointillist.data.domain import Domain
-from pointillist.data.messages import column_called, fragment
+from pointillist.data.messages import fragment
 from pointillist.data.neighbours import Relation, Unit
 from pointillist.data.opening import OpenRows, discovered_in, numbered
 from pointillist.data.paid import Paid
@@ -844,15 +844,12 @@ def source_of(table: Any, schema: Schema | None, unit: Unit | None = None, readi
     hint = "pass schema=Schema.load(...)"
     given = present("schema", schema, "must be given with a plain table", hint)
     check(isinstance(given, Schema), "schema", brief(given), "must be a Schema", hint)
-    if discovered_in(given):
-        rule, hint = "must list its values for rows of Spark", "list them, or give the rows as files"
-        name = column_called(given.columns[discovered_in(given)[0]].name)
-        check(not is_spark(table), name, Shown("values to discover"), rule, hint)
-        return OpenRows(source_of(table, numbered(given), unit, reading), given)
     if is_spark(table):
         rule, hint = "must not be given with a Spark DataFrame", "keep one row of each unit with Spark, or give files"
         check(unit is None, "unit", Shown(unit and fragment(unit.name)), rule, hint)
         return SparkSource(table, given, reading.most_bytes, reading.on_bad_value)
+    if discovered_in(given):
+        return OpenRows(source_of(table, numbered(given), unit, reading), given)
     stream = stream_of(table)
     if stream is not None:
         return scanned(stream, given, reading.most_bytes, reading.on_bad_value, unit, reading.insecure_seed)
