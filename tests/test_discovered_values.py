@@ -36,7 +36,6 @@ from pointillist import (
 )
 from pointillist.algorithms import METHODS, Public
 from pointillist.attestation import verify
-from pointillist.auditing import audit
 from pointillist.data import scanning
 from pointillist.data.columns import Merged
 from pointillist.data.sources import LaterSource, TableSource
@@ -376,21 +375,6 @@ def test_other_refusals_before_anything_is_spent(unspent: None) -> None:
     product = Workload.of(SCHEMA.domain, [Product.of(SCHEMA.domain, {"town": "prefixes"})])
     with pytest.raises(InputError, match="no fixed bins or values"):
         synthesize(people(), schema=SCHEMA, **MWEM | {"workload": product})
-    with pytest.raises(InputError, match="schema must list the values of every column, got"):
-        audit(SCHEMA, epsilon=1.0, method="mwem")
-
-
-class FrameOfSpark:
-    """What looks like a DataFrame of Spark."""
-
-    __module__ = "pyspark.sql.dataframe"
-    mapInArrow = None
-
-
-def test_rows_of_spark_need_lists(unspent: None) -> None:
-    rule = "column 'town' must list its values for rows of Spark, got values to discover; list them, or give the rows"
-    with pytest.raises(InputError, match=rule):
-        synthesize(FrameOfSpark(), schema=SCHEMA, **MWEM)
 
 
 @pytest.mark.parametrize("workload", ["marginals:2", "marginals:2@town", "marginals:1,2", "marginals:2:2:1", None])

@@ -147,15 +147,27 @@ def test_only_the_curator_asks_for_the_values_of_a_column() -> None:
     assert makers == {"discovering/draft.py"}
 
 
-@pytest.mark.parametrize("name", ["OpenRows", "ListedSource", "Numbered", "numbered"])
+OF_TEXTS = {
+    "OpenRows": {"job.py"},
+    "ListedSource": set(),
+    "Numbered": set(),
+    "numbered": {"job.py", "data/spark.py"},
+    "counted_texts": {"data/spark.py"},
+    "values_among": {"data/spark.py"},
+    "listed_codes": {"data/spark.py"},
+}
+"""What reads or has the texts of columns to be discovered, and who uses it."""
+
+
+@pytest.mark.parametrize("name", OF_TEXTS)
 def test_rows_whose_values_are_not_listed_are_made_for_the_curator_alone(name: str) -> None:
-    """Their texts are private: nothing but the source of a run has them."""
+    """Their texts are private: nothing but the sources of a run have them."""
     users = {
         str(path.relative_to(ROOT))
         for path in MODULES
         if {name, "*"} & names_from(path).get("pointillist.data.opening", set())
     }
-    assert users == ({"job.py"} if name in ("OpenRows", "numbered") else set())
+    assert users == OF_TEXTS[name]
 
 
 def test_the_curator_itself_is_found_to_count() -> None:

@@ -6,12 +6,17 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
-from pointillist import InputError, Job, Table, load, memory, prepare
+from pointillist import Categorical, Discovered, InputError, Job, Schema, Table, load, memory, prepare
+from pointillist.data import opening
 from pointillist.memory import bytes_of, estimate, peak_memory
 
 MB = 1_000_000
@@ -57,6 +62,59 @@ def test_the_estimate_is_within_a_factor_of_two(
     announced, measured = json.loads(done.stdout)
     assert measured / 2 < announced < 2 * measured
     assert done.stderr == ""  # nor alarms of the compiler
+
+
+DISCOVERING = """
+import json, sys
+from pointillist import Categorical, Discovered, Schema, prepare
+from pointillist.memory import peak_memory
+
+columns = (Discovered("town"), Categorical("sex", ("f", "m")))
+options = {"epsilon": 3.0, "method": "mwem", "settings": {"rounds": 1}, "workload": "marginals:1"}
+job = prepare(sys.argv[1], schema=Schema(columns), **options)
+forecast = job.expected()
+job.run()
+print(json.dumps([forecast.memory, forecast.texts, peak_memory()]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [300_000, 1_000_000])
+def test_different_texts_take_what_is_forecast_at_most(rows: int, tmp_path: Path) -> None:
+    """Files where few texts occur, and where every row has another one."""
+    found = []
+    for different in (10, rows):
+        towns = [f"{n:020d}" for n in np.random.default_rng(0).permutation(rows) % different]
+        parquet.write_table(pa.table({"town": towns, "sex": ["f", "m"] * (rows // 2)}), tmp_path / "t.parquet")
+        script = [sys.executable, "-c", DISCOVERING, str(tmp_path / "t.parquet")]
+        found.append(json.loads(subprocess.run(script, capture_output=True, text=True, check=True).stdout))
+    (about, texts, few), (same, _, many) = found
+    assert about == same
+    assert few / 2 < about < 2 * few
+    assert few < many < about + texts < 2 * many
+    assert texts / 3 < many - few
+
+
+@pytest.mark.parametrize("more", [{}, {"relation": "add-remove"}], ids=str)
+def test_a_forecast_bounds_different_texts_by_the_rows(more: dict[str, Any], tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": ["x", "y"] * 500, "b": ["z"] * 1000, "c": [0, 1] * 500})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    open_schema = Schema((Discovered("a"), Discovered("b"), Categorical("c", (0, 1))))
+    options: dict[str, Any] = {"epsilon": 5.0, "delta": 1e-6, "method": "mwem", "settings": {"rounds": 1}} | more
+    in_memory, in_pieces = (prepare(table, schema=open_schema, **options) for table in (frame, str(tmp_path / "t.csv")))
+    bound = 2 * memory.PER_TEXT * (opening.MOST_DIFFERENT if more else 1000)
+    for job in (in_memory, in_pieces):
+        assert job.expected().texts == bound
+        assert job.plan(1000).expected.texts == 2 * memory.PER_TEXT * 1000
+        assert job.plan(10**9).expected.texts == 2 * memory.PER_TEXT * opening.MOST_DIFFERENT
+        assert job.plan(1000).to_dict()["expected"]["memory_of_texts"] == 2 * memory.PER_TEXT * 1000
+        assert "for different texts" in repr(job.plan(1000))
+        assert "for different texts" in job.plan(1000).expected.describe()
+    assert ("for different texts" in in_memory.describe()[-1]) is not bool(more)
+    assert "for different texts" in in_pieces.describe()[-1]
+    after = in_pieces.discovered(in_pieces.curator)
+    assert after.expected(1000).texts == 0
+    assert "different texts" not in after.describe()[-1]
 
 
 def job_of(table: Table, relation: str = "replace", **options: Any) -> Job:

@@ -136,11 +136,14 @@ def _show(found: auditing.Audit) -> None:
     if found.max_rows is not None:
         promise += f", units of at most {found.max_rows:,} rows"
     screen.print(f"{found.method}: {promise}; made-up tables of {found.rows:,} rows", markup=False)
-    grid = Grid("part", "runs", "epsilon", "at least", "mu", "at least", "reached")
+    with_delta = any(one.delta is not None for one in found.findings)
+    grid = Grid("part", "runs", "epsilon", "at least", "mu", "at least", *["delta", "at least"] * with_delta, "reached")
     for one in found.findings:
-        mus = ("", "") if one.mu is None else (f"{one.claimed_mu:.4g}", f"{one.mu:.4g}")
-        numbers = (f"{one.claimed_epsilon:.4g}", f"{one.epsilon:.4g}", *mus, f"{one.reached:.0%}")
-        grid.add_row(one.part, f"{one.runs:,}", *numbers, style="bold red" if one.violation else None)
+        pairs = [(one.claimed_epsilon, one.epsilon), (one.claimed_mu, one.mu)]
+        pairs += [(one.claimed_delta, one.delta)] * with_delta
+        numbers = ["" if number is None else f"{number:.4g}" for pair in pairs for number in pair]
+        style = "bold red" if one.violation else None
+        grid.add_row(one.part, f"{one.runs:,}", *numbers, f"{one.reached:.0%}", style=style)
     screen.print(grid)
     for one in found.findings:
         screen.print(f"{one.part}: {one.verdict}", markup=False, style="bold red" if one.violation else None)

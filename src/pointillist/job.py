@@ -16,9 +16,9 @@ from pointillist.algorithms import Method, Task, get_method
 from pointillist.checks import between, check, flag, one_of, present, real, share, whole
 from pointillist.data.columns import Discovered
 from pointillist.data.domain import Domain
-from pointillist.data.messages import column_called, fragment
+from pointillist.data.messages import fragment
 from pointillist.data.neighbours import Relation, Unit
-from pointillist.data.opening import OpenRows, discovered_in, numbered
+from pointillist.data.opening import MOST_DIFFERENT, OpenRows, discovered_in, numbered
 from pointillist.data.paid import Paid
 from pointillist.data.parquet import memory_here
 from pointillist.data.public import PublicTable
@@ -32,8 +32,8 @@ from pointillist.data.units import bounded_table
 from pointillist.errors import PointillistError, RunStopped, Shown, brief, in_short, is_near
 from pointillist.families.relaxed import silence_compiler
 from pointillist.framework import Algorithm, Log, Round, run
-from pointillist.memory import bytes_of, estimate
-from pointillist.planning import METRICS, Expected, Plan, Situation, expected, laws, make_plan
+from pointillist.memory import bytes_of, estimate, of_texts
+from pointillist.planning import METRICS, Expected, Peak, Plan, Situation, expected, laws, make_plan
 from pointillist.privacy.account import ledger_for, require_effect
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.composition import together_with
@@ -325,7 +325,7 @@ class Job:
             for k in ORDERS
             if (one := self._with_workload(text := f"marginals:{k}", situation)) is not None
         ]
-        return make_plan(situation, self._memory_for(situation.rows), [one for one in others if one], orders, target)
+        return make_plan(situation, self._peak_for(situation.rows), [one for one in others if one], orders, target)
 
     def expected(self, rows: int | None = None) -> Expected:
         """The forecast of errors, time and memory alone.
@@ -335,9 +335,10 @@ class Job:
                 known that does not depend on it.
         """
         if rows is None and self.curator.public_rows is None:
-            return Expected({}, None, self.peak_memory)
+            peak = self._peak_for(None)
+            return Expected({}, None, peak.about, texts=peak.texts)
         situation = self.situation(rows)
-        return expected(situation, self._memory_for(situation.rows))
+        return expected(situation, self._peak_for(situation.rows))
 
     def situation(self, rows: int | None = None) -> Situation:
         """What is known of the run, for a number of rows that is public or stated.
@@ -412,16 +413,20 @@ class Job:
     @cached_property
     def peak_memory(self) -> int:
         """About how many bytes the whole process takes at its peak. Where the number of rows is private, nothing is
-        added for the table, nor for rows that are to be as many."""
-        return self._memory_for(self.curator.public_rows)
+        added for the table, nor for rows that are to be as many. Nor is anything for different texts of columns whose
+        values are discovered, whose number is private: :meth:`expected` says what they take at most."""
+        return self._peak_for(self.curator.public_rows).about
 
-    def _memory_for(self, known: int | None) -> int:
-        """The same for a number of rows; None if nothing is known about it."""
+    def _peak_for(self, known: int | None) -> Peak:
+        """The same for a number of rows, None if nothing is known about it, and what different texts take at most: if
+        every row has another one."""
         family, queries = self.algorithm.family, self.task.workload
         needed = getattr(family, "working_set", family.footprint)(queries.queries)
         columns, pieces = len(self.schema.columns), self.curator.memory
         held = None if pieces is None else pieces.held
-        return estimate(needed, queries.size, columns, known, self.rows or known, held)
+        about = estimate(needed, queries.size, columns, known, self.rows or known, held)
+        different = MOST_DIFFERENT if known is None else min(known, MOST_DIFFERENT)
+        return Peak(about, of_texts(len(discovered_in(self.schema)), different))
 
     def check_plan(self) -> None:
         """Refuse more rounds than there are candidates or than the budget can serve, before anything is spent."""
@@ -482,6 +487,8 @@ class Job:
             pieces = self.curator.memory
             most = "what a table of its size takes" if pieces is None else f"up to {show_bytes(pieces.most)} for rows"
             memory += f", and {most}"
+        if self.curator.public_rows is not None or self.curator.memory is not None:
+            memory += self._peak_for(self.curator.public_rows).more
         lines = [] if self.reason is None else [f"workload: {self.reason}"]
         lines.append(f"{self.method.name}: {queries.describe()}; {memory}")
         if public is not None:
@@ -844,15 +851,12 @@ def source_of(table: Any, schema: Schema | None, unit: Unit | None = None, readi
     hint = "pass schema=Schema.load(...)"
     given = present("schema", schema, "must be given with a plain table", hint)
     check(isinstance(given, Schema), "schema", brief(given), "must be a Schema", hint)
-    if discovered_in(given):
-        rule, hint = "must list its values for rows of Spark", "list them, or give the rows as files"
-        name = column_called(given.columns[discovered_in(given)[0]].name)
-        check(not is_spark(table), name, Shown("values to discover"), rule, hint)
-        return OpenRows(source_of(table, numbered(given), unit, reading), given)
     if is_spark(table):
         rule, hint = "must not be given with a Spark DataFrame", "keep one row of each unit with Spark, or give files"
         check(unit is None, "unit", Shown(unit and fragment(unit.name)), rule, hint)
         return SparkSource(table, given, reading.most_bytes, reading.on_bad_value)
+    if discovered_in(given):
+        return OpenRows(source_of(table, numbered(given), unit, reading), given)
     stream = stream_of(table)
     if stream is not None:
         return scanned(stream, given, reading.most_bytes, reading.on_bad_value, unit, reading.insecure_seed)

@@ -13,7 +13,7 @@ from pathlib import Path
 from pointillist.checks import at_least, whole
 from pointillist.errors import InputError, brief
 
-__all__ = ["bytes_of", "compiled", "estimate", "peak_memory"]
+__all__ = ["bytes_of", "compiled", "estimate", "of_texts", "peak_memory"]
 
 MB = 1_000_000
 LIBRARIES = 260 * MB
@@ -26,6 +26,9 @@ PER_CELL = 25
 """Bytes for each cell of a table that is read and encoded."""
 PER_ANSWER = 64
 """Bytes for each query of a workload: its counts, its measurements, the answers of the model, and what is fitted."""
+PER_TEXT = 500
+"""Bytes for each different text of a column whose values are discovered, if it has some 20 letters: itself, its number,
+and what counting and sorting takes. Longer ones take up to a dozen bytes more for each letter."""
 PER_ROW, PER_VALUE = 100, 48
 """Bytes for each synthetic row, and for each value in it, while it is drawn, matched and written."""
 
@@ -75,6 +78,18 @@ def estimate(
     table = PER_CELL * columns * (table_rows or 0) if held is None else held + READING
     drawn = (PER_ROW + PER_VALUE * columns) * (rows or 0)
     return LIBRARIES + working_set + PER_ANSWER * queries + table + drawn
+
+
+def of_texts(columns: int, different: int) -> int:
+    """About how many bytes the different texts of columns take whose values are discovered.
+
+    How many there are is private, and only known when the data are read. The number of rows bounds it.
+
+    Args:
+        columns: the number of such columns.
+        different: the number of different texts of each.
+    """
+    return PER_TEXT * columns * different
 
 
 def peak_memory() -> int:

@@ -332,6 +332,26 @@ def test_the_stage_costs_its_share_and_the_rest_is_for_the_run() -> None:
     assert [most_groups(column) for column in refining.schema.columns[:2]] == [16, 32]
 
 
+@pytest.mark.parametrize("more", [{}, {"relation": "add-remove", "delta": 1e-7}], ids=str)
+def test_the_account_allows_for_the_noise_on_fine_columns(more: dict[str, Any]) -> None:
+    """A plan in other units than rows, such as weighted residuals, has noise far above that of fine columns."""
+    rng = np.random.default_rng(0)
+    age = Grid("age", bounds=(0, 100), integer=True)
+    schema = Schema((age, Categorical("sex", ("f", "m"))))
+    frame = pd.DataFrame({"age": rng.gamma(6, 7, 3000).clip(0, 99).astype(int), "sex": ["f", "m"] * 1500})
+    chosen = {"settings": {"rows": 20, "t_max": 10}, "method": "hdmm", "workload": "marginals:2"}
+    job = prepare(frame, schema=schema, epsilon=3.0, insecure_noise_seed=0, **chosen, **more)
+    after = job.refined(job.curator)
+    stage, charged = job.stage, job.curator.ledger.entries[-1]
+    assert stage is not None
+    assert stage.refining is not None
+    assert charged.rho == stage.refining.asked(job.facts_before)[-1].rho
+    assert stage.refining.phase(job.facts_before).noise == (charged.scale, charged.scale)
+    assert job.curator.ledger.least_scale is not None
+    assert job.curator.ledger.least_scale <= charged.scale < 25
+    assert after.schema.domain.sizes[0] == 16
+
+
 def test_groups_keep_what_the_counts_show() -> None:
     table = people(50_000)
     refining = Refining(table.schema)

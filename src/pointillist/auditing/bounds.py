@@ -29,7 +29,7 @@ from scipy.optimize import brentq
 
 from pointillist.privacy.budget import epsilon_of
 from pointillist.privacy.gaussian import gaussian_log_delta_of
-from pointillist.privacy.ledger import Ledger
+from pointillist.privacy.ledger import Ledger, minus
 
 __all__ = [
     "Bound",
@@ -38,6 +38,7 @@ __all__ = [
     "best_event",
     "epsilon_by_account",
     "judge",
+    "judge_shown",
     "rate_above",
     "rate_below",
     "rho_of_advantage",
@@ -162,8 +163,9 @@ def rho_of_advantage(advantage: float, least_scale: float) -> float:
 
 
 def epsilon_by_account(ledger: Ledger, rho: float) -> float:
-    """The epsilon that the ledger's account states for rho at the delta of its budget."""
-    delta, scale = ledger.budget.delta, ledger.least_scale
+    """The epsilon that the ledger's account states for rho at the delta of its budget, less the part of it that is for
+    values which only one unit has."""
+    delta, scale = minus(ledger.budget.delta, ledger.delta_shown), ledger.least_scale
     if rho <= 0 or not math.isfinite(rho):
         return rho
     if scale is None:
@@ -197,6 +199,22 @@ def judge(
     rho, delta = _rho(t, f, gaussian), ledger.budget.delta
     ratios = [(p - delta) / q for p, q in ((t, f), (1 - f, 1 - t)) if p > delta and q > 0]
     return Bound(rho, max(epsilon_by_account(ledger, rho), 0.0, *map(math.log, ratios)))
+
+
+def judge_shown(hits: tuple[int, int], runs: int, chance: float, ledger: Ledger) -> tuple[float, float]:
+    """Lower bounds on epsilon and on delta, by how often a value was shown that only the second table has.
+
+    The value cannot be shown of the first table, so that the rate of the second one is a part of delta for any epsilon.
+
+    Args:
+        hits: how often it was shown of the first and of the second table.
+        runs: the number of runs on each table.
+        chance: the probability with which the bounds may be wrong.
+        ledger: the account, whose budget has the delta at which epsilon is bounded.
+    """
+    f, t = rate_above(hits[0], runs, chance / 2), rate_below(hits[1], runs, chance / 2)
+    more = t - ledger.budget.delta
+    return max(0.0, math.log(more / f)) if more > 0 else 0.0, t
 
 
 def _bounded(event: Event, hits: tuple[int, int], runs: int, chance: float) -> tuple[float, float]:

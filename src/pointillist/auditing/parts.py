@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pointillist.auditing.witness import Witness
 from pointillist.data.neighbours import Relation, Unit
 from pointillist.data.schema import Schema
 from pointillist.data.sources import TableSource
@@ -15,7 +16,7 @@ from pointillist.data.table import Table
 from pointillist.framework import Algorithm, Draw, Log, Measure, Select, Step, Update, Updated, most_rounds, run
 from pointillist.job import Job, prepare
 from pointillist.privacy.account import ledger_for
-from pointillist.privacy.curator import Ask, Door
+from pointillist.privacy.curator import Ask
 from pointillist.privacy.ledger import Ledger
 from pointillist.privacy.mechanisms import Noise
 from pointillist.queries.base import Queries
@@ -53,6 +54,10 @@ class Case:
         """The checked job for a made-up table."""
         return prepare(self.source(table), **self.options)
 
+    def parts(self, table: Table) -> dict[str, Part]:
+        """The parts that can be audited, by name."""
+        return parts_of(self, table)
+
     @property
     def changed(self) -> int:
         """The number of rows in which two neighbours differ."""
@@ -78,7 +83,7 @@ class Part:
     name: str
     ledger: Ledger
     noise: Noise
-    ask: Callable[[Door], object]
+    ask: Callable[[Witness], object]
 
 
 def parts_of(case: Case, table: Table) -> dict[str, Part]:
@@ -100,7 +105,7 @@ def parts_of(case: Case, table: Table) -> dict[str, Part]:
         candidates, rule = first.candidates, first.rule
         estimate = algorithm.family.answers(params, candidates.queries)
 
-        def select(door: Door) -> object:
+        def select(door: Witness) -> object:
             return door.select(candidates, estimate, rule, door.open().rho, 1, None)
 
         found.append(Part(SELECTION, Ledger(ledger.budget), noise, select))

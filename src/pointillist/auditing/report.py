@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from pointillist.algorithms import Public, get_method
-from pointillist.auditing.bounds import Gaussian, best_event, epsilon_by_account, judge
+from pointillist.auditing.bounds import Gaussian, best_event, epsilon_by_account, judge, judge_shown
 from pointillist.auditing.parts import MEASUREMENT, SELECTION, WHOLE, Case
 from pointillist.auditing.runs import Batch, Laboratory, NoiseOf, cores, repeated
 from pointillist.auditing.tables import LEAST_ROWS, designs
+from pointillist.auditing.values import ALONE, APART, DISCOVERY, Discovery, with_lists
 from pointillist.checks import at_least, between, check, one_of, positive, real, share, whole
-from pointillist.data.messages import fragment
 from pointillist.data.neighbours import Relation, Unit
 from pointillist.data.opening import discovered_in
 from pointillist.data.schema import Schema
@@ -34,7 +34,7 @@ LEAST_RUNS, MOST_RUNS, MOST_ROWS = 50, 10_000_000, 10_000_000
 MOST_SECONDS = 1e7
 PILOT, MOST_PILOT = 0.2, 2_000
 """The share of the runs that choose an event, and their largest number; the others judge it."""
-SHARES = {MEASUREMENT: 2, SELECTION: 1, WHOLE: 3}
+SHARES = {MEASUREMENT: 2, SELECTION: 1, WHOLE: 3, DISCOVERY: 2, ALONE: 2, APART: 2}
 """How the time is divided among the parts."""
 SEARCH = 0.1
 """At most about this share of a part's time goes into choosing the tables."""
@@ -57,7 +57,8 @@ class Finding:
         runs: the number of runs on each of the two tables.
         judged: how many of them judged the event that the others chose.
         false_positives, true_positives: how often the event occurred among the judged runs on each table.
-        threshold: the event is that the log-likelihood ratio is above this.
+        threshold: the event is that the log-likelihood ratio is above this; for values that only one unit has, that it
+            is infinite.
         balanced: whether the event was judged by its share of right decisions, or else by its two rates apart.
         accounting: the account that the part is charged to.
         claimed_rho: the rho that was charged.
@@ -65,6 +66,8 @@ class Finding:
         claimed_epsilon: the epsilon that the account states for what was charged, at the delta of the budget.
         epsilon: the lower bound on epsilon.
         claimed_mu, mu: sqrt(2 rho), for parts that only add Gaussian noise; else None.
+        claimed_delta, delta: for values that only one unit has, the probability that they are shown: what was charged,
+            and the lower bound; else None.
         repeated: whether runs repeat each other, as with a seed that was left in.
         uncharged: the rho for which noise was drawn without a charge.
         seconds: how long it took.
@@ -84,6 +87,8 @@ class Finding:
     epsilon: float
     claimed_mu: float | None
     mu: float | None
+    claimed_delta: float | None
+    delta: float | None
     repeated: bool
     uncharged: float
     seconds: float
@@ -91,7 +96,8 @@ class Finding:
     @property
     def exceeded(self) -> bool:
         """Whether the lower bound is above the claim."""
-        return self.rho > self.claimed_rho or self.epsilon > self.claimed_epsilon
+        shown = self.delta is not None and self.delta > (self.claimed_delta or 0.0)
+        return shown or self.rho > self.claimed_rho or self.epsilon > self.claimed_epsilon
 
     @property
     def violation(self) -> bool:
@@ -100,8 +106,10 @@ class Finding:
 
     @property
     def reached(self) -> float:
-        """The bound as a share of the claim: in mu for Gaussian parts, else in epsilon."""
+        """The bound as a share of the claim: in delta for values of one unit, in mu for Gaussian parts, else in
+        epsilon."""
         bound, claim = (self.epsilon, self.claimed_epsilon) if self.mu is None else (self.mu, self.claimed_mu or 0.0)
+        bound, claim = (bound, claim) if self.delta is None else (self.delta, self.claimed_delta or 0.0)
         return bound / claim if claim else math.inf if bound else 0.0
 
     @property
@@ -212,9 +220,9 @@ def audit(
     began = time.perf_counter()
     hint = "load it with Schema.load(...)"
     check(isinstance(schema, Schema), "schema", brief(schema), "must be a Schema", hint)
-    names, rule = [schema.columns[n].name for n in discovered_in(schema)], "must list the values of every column"
-    check(not names, "schema", fragment(names), rule, "write a few values in place of those to discover")
-    schema = Refining(schema).planned  # fine columns in equal groups: their own counts are measurements like any other
+    discovers = bool(discovered_in(schema))
+    # fine columns in equal groups: their own counts are measurements like any other
+    schema = Refining(with_lists(schema)).planned
     unit = None if max_rows is None else Unit("unit", max_rows)
     if relation is None:
         relation = (Relation.REPLACE if unit is None else Relation.ADD_REMOVE).value
@@ -230,16 +238,18 @@ def audit(
     names = [name for name in first.parts() if whole_run or name != WHOLE]
     rule, hint = "must select or measure in its first round for an audit of single steps", "add --whole"
     check(len(names) > 0, "method", method, rule, hint)
-    total = sum(SHARES[name] for name in names)
+    budget = first.part(names[0]).ledger.budget
+    labs = {name: [replace(first, pair=pair) for pair in pairs] for name in names}
+    if discovers:
+        of_values = Discovery(budget, rows)
+        labs |= {name: [Laboratory(of_values, pair, noise_of)] for name, pair in of_values.pairs.items()}
+    total = sum(SHARES[name] for name in labs)
     findings = []
-    for name in names:
-        part_seconds = seconds * SHARES[name] / total
-        plan = _Plan(runs, part_seconds, (1 - confidence) / len(names), processes, progress)
-        labs = [replace(first, pair=pair) for pair in pairs]
-        findings.append(_finding(name, labs, plan))
-    delta = first.part(names[0]).ledger.budget.delta
+    for name, some in labs.items():
+        plan = _Plan(runs, seconds * SHARES[name] / total, (1 - confidence) / len(labs), processes, progress)
+        findings.append(_finding(name, some, plan))
     spent = time.perf_counter() - began
-    return Audit(method, case.relation.value, epsilon, delta, rows, max_rows, confidence, tuple(findings), spent)
+    return Audit(method, case.relation.value, epsilon, budget.delta, rows, max_rows, confidence, tuple(findings), spent)
 
 
 def _case(schema: Schema, rows: int, method: str, options: dict[str, Any], unit: Unit | None) -> Case:
@@ -276,7 +286,8 @@ def _finding(name: str, labs: list[Laboratory], plan: _Plan) -> Finding:
         left = plan.seconds - (time.perf_counter() - began)
         # The time decides how long it goes on, never what was found.
         wave = 0 if plan.runs or left < plan.seconds / WAVES / 2 else _affordable(plan, each, min(left, 2 * spent))
-    return _judged(name, lab.part(name).ledger, batches, plan.chance, time.perf_counter() - began)
+    judged = _judged if name not in (ALONE, APART) else _judged_shown
+    return judged(name, lab.part(name).ledger, batches, plan.chance, time.perf_counter() - began)
 
 
 def _affordable(plan: _Plan, each: float, seconds: float) -> int:
@@ -323,6 +334,37 @@ def _judged(name: str, ledger: Ledger, batches: list[Batch], chance: float, seco
         epsilon=bound.epsilon,
         claimed_mu=math.sqrt(2 * spent) if gaussian is not None else None,
         mu=math.sqrt(2 * bound.rho) if gaussian is not None else None,
+        claimed_delta=None,
+        delta=None,
+        repeated=repeated(batches),
+        uncharged=max(batch.uncharged for batch in batches),
+        seconds=seconds,
+    )
+
+
+def _judged_shown(name: str, ledger: Ledger, batches: list[Batch], chance: float, seconds: float) -> Finding:
+    """What is proved by how often a value is shown that only the second table has: its ratio is then infinite. That is
+    no matter of rho, and no event has to be chosen."""
+    first, second = (np.concatenate([b.ratios for b in batches if b.table == table]) for table in (0, 1))
+    runs, hits = len(first), (int(np.isposinf(first).sum()), int(np.isposinf(second).sum()))
+    epsilon, delta = judge_shown(hits, runs, chance, ledger)
+    return Finding(
+        part=name,
+        runs=runs,
+        judged=runs,
+        false_positives=hits[0],
+        true_positives=hits[1],
+        threshold=math.inf,
+        balanced=False,
+        accounting=ledger.accounting,
+        claimed_rho=max(batch.spent for batch in batches),
+        rho=0.0,
+        claimed_epsilon=ledger.budget.epsilon,
+        epsilon=epsilon,
+        claimed_mu=None,
+        mu=None,
+        claimed_delta=max(batch.shown for batch in batches),
+        delta=delta,
         repeated=repeated(batches),
         uncharged=max(batch.uncharged for batch in batches),
         seconds=seconds,

@@ -11,13 +11,16 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from pointillist.auditing.bounds import Gaussian
-from pointillist.auditing.parts import Case, Part, parts_of
+from pointillist.auditing.parts import Part
 from pointillist.auditing.tables import Neighbours
 from pointillist.auditing.witness import CountedNoise, Witness
+from pointillist.data.sources import Source
+from pointillist.data.table import Table
 from pointillist.privacy.curator import Curator
 from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.privacy.ledger import GAUSSIAN, Entry
@@ -35,6 +38,16 @@ ROUNDING = 1e-9
 """Relative difference up to which two sums of rho count as equal."""
 
 
+class Audited(Protocol):
+    """What is audited."""
+
+    def source(self, table: Table) -> Source:
+        """The rows of a made-up table."""
+
+    def parts(self, table: Table) -> dict[str, Part]:
+        """The parts that can be audited, by name; a made-up table is needed to build them."""
+
+
 @dataclass(frozen=True)
 class Batch:
     """Some runs on one of the two tables.
@@ -43,6 +56,7 @@ class Batch:
         table: 0 or 1.
         ratios: the statistic of each run.
         spent: the largest rho that a run charged.
+        shown: the largest delta that a run charged for values that only one unit has.
         gaussian: the noise, if nothing but Gaussian noise was charged; else None.
         uncharged: the largest rho that a run drew noise for without charging it.
         digest: a hash of all outputs, in order.
@@ -54,6 +68,7 @@ class Batch:
     table: int
     ratios: np.ndarray
     spent: float
+    shown: float
     gaussian: Gaussian | None
     uncharged: float
     digest: bytes
@@ -73,7 +88,7 @@ class Laboratory:
         token: under which a process keeps the parts of this audit.
     """
 
-    case: Case
+    case: Audited
     pair: Neighbours
     noise_of: NoiseOf | None = None
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -86,15 +101,15 @@ class Laboratory:
         """All parts, built once in a process."""
         if self.token not in _built:
             _built.clear()  # a process audits one case at a time
-            _built[self.token] = parts_of(self.case, self.pair.tables()[0])
+            _built[self.token] = self.case.parts(self.pair.tables()[0])
         return _built[self.token]
 
     def information(self, name: str, runs: int) -> float:
         """How much a run tells about which table it is, on average over some simulated runs with seeded noise."""
-        part, table = self.part(name), self.pair.tables()[1]
+        part, source = self.part(name), self.case.source(self.pair.tables()[1])
         found = []
         for number in range(runs):
-            curator = Curator(self.case.source(table), copy.deepcopy(part.ledger), InsecureSeededNoise(number))
+            curator = Curator(source, copy.deepcopy(part.ledger), InsecureSeededNoise(number))
             witness = Witness(curator, self.pair)
             part.ask(witness)
             found.append(witness.information)
@@ -102,22 +117,22 @@ class Laboratory:
 
     def batch(self, name: str, table: int, start: int, count: int) -> Batch:
         """The runs with the numbers ``start``, ``start + 1``, ... of a part, on one of the tables."""
-        part, rows = self.part(name), self.pair.tables()[table]
+        part, source = self.part(name), self.case.source(self.pair.tables()[table])
         ratios, digests = np.empty(count), []
-        spent = uncharged = likely = 0.0
+        spent = shown = uncharged = likely = 0.0
         charges: set[tuple[Entry, ...]] = set()
         began = time.perf_counter()
         for number in range(count):
             inner = copy.deepcopy(part.noise) if self.noise_of is None else self.noise_of(start + number)
             noise = CountedNoise(inner)
-            curator = Curator(self.case.source(rows), copy.deepcopy(part.ledger), noise)
+            curator = Curator(source, copy.deepcopy(part.ledger), noise)
             witness = Witness(curator, self.pair)
             part.ask(witness)
             ratios[number] = witness.ratio
             digests.append(witness.digest.digest())
             likely += witness.likely[table]
             charged = curator.ledger.spent
-            spent = max(spent, charged)
+            spent, shown = max(spent, charged), max(shown, curator.ledger.delta_spent)
             charges.add(curator.ledger.entries)
             missing = noise.drawn - charged
             uncharged = max(uncharged, missing if missing > ROUNDING * noise.drawn else 0.0)
@@ -125,6 +140,7 @@ class Laboratory:
             table,
             ratios,
             spent,
+            shown,
             _gaussian(charges),
             uncharged,
             hashlib.blake2b(b"".join(digests), digest_size=16).digest(),

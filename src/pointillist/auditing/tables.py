@@ -13,6 +13,7 @@ from pointillist.data.neighbours import Relation
 from pointillist.data.schema import Schema
 from pointillist.data.table import Table
 from pointillist.queries.base import Queries, answers_of, is_direct, of_records, parts_of
+from pointillist.queries.marginal import Marginal
 
 __all__ = ["LEAST_ROWS", "Neighbours", "designs"]
 
@@ -46,6 +47,17 @@ class Neighbours:
             first, second = self.weights
             self._counted[queries] = self._counts(queries, first), self._counts(queries, second)
         return self._counted[queries]
+
+    def values(self, column: str) -> dict[str, tuple[int, int]]:
+        """How often each label of a column occurs in either table.
+
+        Args:
+            column: the name of the column.
+        """
+        place = self.schema.domain.index(column)
+        first, second = self.counts(Marginal.of(self.schema.domain, [place]))
+        labels = self.schema.columns[place].labels
+        return {str(one): (int(a), int(b)) for one, a, b in zip(labels, first, second, strict=False)}
 
     def _counts(self, queries: Queries, weights: np.ndarray) -> np.ndarray:
         """What is asked of one of the tables."""

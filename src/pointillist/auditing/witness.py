@@ -6,13 +6,14 @@ import hashlib
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
 import numpy as np
 
 from pointillist.auditing.tables import Neighbours
 from pointillist.data.neighbours import Relation
-from pointillist.privacy.curator import Ask, Door
+from pointillist.privacy.curator import Ask, Door, Found, OpenDoor, Seek
 from pointillist.privacy.facts import Facts
 from pointillist.privacy.mechanisms import Noise
 from pointillist.privacy.scores import Pick, ScoreRule
@@ -95,6 +96,23 @@ class Witness:
             free[chosen] = taken is None
         return found
 
+    def discover(self, asked: Sequence[Seek]) -> tuple[Found, ...]:
+        """Thresholded noisy counts: a value that is shown has the likelihood of its noisy count, and one that is not
+        shown that of all noisy counts below the threshold. A value that does not occur is never shown."""
+        self.open()
+        found = cast(OpenDoor, self._door).discover(asked)
+        for one in found:
+            noisy = dict(zip(one.values, one.counts, strict=True))
+            for value, counts in self._pair.values(one.column).items():
+                shown = noisy.pop(value, None)
+                first, second = (_log_outcome(shown, count, one) for count in counts)
+                change = 0 if shown is None else counts[1] - counts[0]
+                self._add(first, second, change**2 / (2 * one.sigma**2))
+            if noisy:
+                raise ValueError("only values of the made-up tables can be shown")
+            self.digest.update(repr((one.values, one.counts)).encode())
+        return found
+
     def _gaussian(self, noisy: np.ndarray, first: np.ndarray, second: np.ndarray, sigma: float) -> None:
         # The discrete Gaussian has Pr[x] = exp(-x^2 / 2 sigma^2) / Z, with Z at least 1 and sigma sqrt(2 pi).
         constant = len(noisy) * math.log(max(1.0, sigma * math.sqrt(2 * math.pi)))
@@ -170,6 +188,27 @@ class CountedNoise:
         """The position of a large score."""
         self.drawn += rho
         return self.inner.select(scores, rho, sensitivity)
+
+
+def _log_outcome(shown: int | None, count: int, found: Found) -> float:
+    """The log-likelihood that a value with a count is shown with a noisy count, or that it is not shown."""
+    if count == 0:
+        return 0.0 if shown is None else -math.inf
+    if shown is None:
+        return _log_below(found.threshold - count, found.sigma)
+    return -((shown - count) ** 2) / (2 * found.sigma**2) - math.log(max(1.0, found.sigma * math.sqrt(2 * math.pi)))
+
+
+@lru_cache(maxsize=1024)
+def _log_below(t: int, sigma: float) -> float:
+    """The logarithm of Pr[noise < t] for the discrete Gaussian, summed up."""
+    reach = math.ceil(40 * sigma) + 1
+    noises = np.arange(-reach, reach + 1)
+    logs = -(noises.astype(float) ** 2) / (2 * sigma**2)
+    below = logs[noises < t]
+    if not len(below):
+        return -(float(t - 1) ** 2) / (2 * sigma**2)
+    return float(np.logaddexp.reduce(below) - np.logaddexp.reduce(logs))
 
 
 def _log_shares(scores: np.ndarray) -> np.ndarray:

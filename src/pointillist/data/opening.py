@@ -2,7 +2,8 @@
 
 Until then, every different text of such a column has a number of its own, which nobody but the curator sees. When the
 frequent values are known, a list takes the place of the column, and numbers are translated to its codes: by the same
-code that encodes a table under a declared list.
+code that encodes a table under a declared list. Rows that stay where they are get such numbers piece by piece: partial
+counts by text are added up (:func:`counted_texts`), and pieces are encoded under the lists (:func:`listed_codes`).
 """
 
 from __future__ import annotations
@@ -23,13 +24,26 @@ from pointillist.data.drafts.texts import gaps_among
 from pointillist.data.messages import column_called
 from pointillist.data.schema import Schema
 from pointillist.data.sources import Columns, SameRows, Source, in_groups
-from pointillist.data.texts import distinct
+from pointillist.data.table import Table
+from pointillist.data.texts import distinct, encode, plain
 from pointillist.errors import Shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ListedSource", "Numbered", "OpenRows", "discovered_in", "listed_column", "numbered"]
+__all__ = [
+    "MOST_DIFFERENT",
+    "ListedSource",
+    "Numbered",
+    "OpenRows",
+    "counted_texts",
+    "discovered_in",
+    "listed_codes",
+    "listed_column",
+    "numbered",
+    "require_few",
+    "values_among",
+]
 
 MOST_DIFFERENT = 20_000_000
 """The most different texts of a column: they are held in memory."""
@@ -116,10 +130,60 @@ class Numbered:
         texts = [None if gone[n] or cell is None else cell[: self._longest + 1] for n, cell in enumerate(cells)]
         with self._lock:
             numbers = [self._numbers.setdefault(text, len(self._numbers)) for text in texts]
-        rule, hint = f"must have at most {MOST_DIFFERENT:,} different values", "name it under ignore: it is free text"
-        check(len(self._numbers) <= MOST_DIFFERENT, column_called(self.column.name), Shown("more"), rule, hint)
+        require_few(self.column.name, len(self._numbers))
         found: np.ndarray = np.array(numbers, np.uint32)[places]
         return found
+
+
+def require_few(name: str, different: int) -> None:
+    """Refuse a column with too many different texts.
+
+    Args:
+        name: The name of the column.
+        different: How many it has, those included that stand for missing.
+    """
+    rule, hint = f"must have at most {MOST_DIFFERENT:,} different values", "name it under ignore: it is free text"
+    check(different <= MOST_DIFFERENT, column_called(name), Shown("more"), rule, hint)
+
+
+def counted_texts(piece: pa.Table, schema: Schema) -> Iterator[tuple[int, list[str | None], np.ndarray]]:
+    """Count the different texts of some rows: partial counts, which add up by text.
+
+    Args:
+        piece: The rows.
+        schema: The columns as they were declared.
+
+    Returns for each column to be discovered its position, its texts, and how many of the rows have each.
+    """
+    for place, column in enumerate(numbered(schema).columns):
+        if isinstance(column, Numbered):
+            numbers = encode(column, plain(column.name, piece.column(column.name)))
+            yield place, column.texts, np.bincount(numbers, minlength=len(column.texts)).astype(np.int64)
+
+
+def values_among(texts: Sequence[str | None], counts: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """Return the texts that can be listed, in the order of their letters, with their counts.
+
+    Args:
+        texts: The different texts of a column; None is missing.
+        counts: How many rows have each.
+    """
+    kept = sorted((str(text), n) for n, text in enumerate(texts) if may_be_listed(text) and counts[n])
+    return [text for text, _ in kept], counts[[n for _, n in kept]]
+
+
+def listed_codes(piece: pa.Table, given: Schema, listed: Schema, on_bad_value: str) -> Columns:
+    """Return the codes of some rows under lists of the values that were discovered.
+
+    Args:
+        piece: The rows.
+        given: The columns as they were declared.
+        listed: The same columns, with lists in place of those that were to be discovered.
+        on_bad_value: What is done with values that the schema does not allow, as in ``Table.encode``.
+    """
+    read = numbered(given)
+    codes = Table.encode(piece, read, on_bad_value).codes
+    return next(in_groups([codes], _lookups(read, listed)))
 
 
 def numbered(schema: Schema) -> Schema:
@@ -157,9 +221,7 @@ class OpenRows(SameRows):
             column: The name of the column.
         """
         place = self.schema.domain.index(column)
-        texts, counts = self._read[place].texts, self._counts[place]
-        kept = sorted((str(text), n) for n, text in enumerate(texts) if may_be_listed(text) and counts[n])
-        return [text for text, _ in kept], counts[[n for _, n in kept]]
+        return values_among(self._read[place].texts, self._counts[place])
 
     @cached_property
     def _read(self) -> dict[int, Numbered]:
@@ -198,13 +260,17 @@ class ListedSource(SameRows):
 
     @cached_property
     def _codes(self) -> list[np.ndarray | None]:
-        """The code of each number, by column; None where codes stay as they are."""
-        pairs = zip(self.source.schema.columns, self.schema.columns, strict=True)
-        return [_codes_of(read.texts, listed) if isinstance(read, Numbered) else None for read, listed in pairs]
+        return _lookups(self.source.schema, self.schema)
 
     def batches(self) -> Iterator[Columns]:
         """The rows, in the codes of the lists."""
         return in_groups(self.source.batches(), self._codes)
+
+
+def _lookups(read: Schema, listed: Schema) -> list[np.ndarray | None]:
+    """The code of each number, by column; None where codes stay as they are."""
+    pairs = zip(read.columns, listed.columns, strict=True)
+    return [_codes_of(one.texts, column) if isinstance(one, Numbered) else None for one, column in pairs]
 
 
 def _codes_of(texts: Sequence[str | None], column: Column) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from pointillist.planning.features import Features, features_of
 from pointillist.planning.law import METRICS, Estimate, Law, Laws, laws
-from pointillist.planning.plan import Advice, Expected, Plan, Point, Target, expected, make_plan
+from pointillist.planning.plan import Advice, Expected, Peak, Plan, Point, Target, expected, make_plan
 from pointillist.planning.situation import Situation
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Features",
     "Law",
     "Laws",
+    "Peak",
     "Plan",
     "Point",
     "Situation",

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pointillist.data.parquet import memory_here
 from pointillist.errors import PointillistError
@@ -20,7 +20,7 @@ from pointillist.privacy.budget import LEAST_EPSILON, MOST_EPSILON
 from pointillist.privacy.facts import Phase
 from pointillist.queries.workload import Workload, show_bytes
 
-__all__ = ["Advice", "Expected", "Plan", "Point", "Target", "advise", "expected", "make_plan", "show_seconds"]
+__all__ = ["Advice", "Expected", "Peak", "Plan", "Point", "Target", "advise", "expected", "make_plan", "show_seconds"]
 
 EPSILONS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 """The epsilons of the curve."""
@@ -33,6 +33,23 @@ PRECISION = 1.01
 """The smallest epsilon for a target is found within this factor."""
 
 
+class Peak(NamedTuple):
+    """The memory of a run.
+
+    Attributes:
+        about: about how many bytes the process takes at its peak.
+        texts: how many more, at most, for different texts of columns whose values are discovered.
+    """
+
+    about: int
+    texts: int = 0
+
+    @property
+    def more(self) -> str:
+        """What is added to the first in words."""
+        return f", and up to {show_bytes(self.texts)} for different texts" if self.texts else ""
+
+
 @dataclass(frozen=True)
 class Expected:
     """What a run is expected to give and to take.
@@ -42,16 +59,18 @@ class Expected:
         seconds: of its time on this machine; None if no law is known.
         memory: about how many bytes the process takes at its peak.
         outside: in what the run is outside of what the laws were fitted on, in words.
+        texts: how many more bytes, at most, for different texts of columns whose values are discovered.
     """
 
     errors: Mapping[str, Estimate]
     seconds: Estimate | None
     memory: int
     outside: tuple[str, ...] = ()
+    texts: int = 0
 
     def describe(self) -> str:
         """The forecast in one line."""
-        memory = f"peak memory about {show_bytes(self.memory)}"
+        memory = f"peak memory about {show_bytes(self.memory)}{Peak(self.memory, self.texts).more}"
         time = "" if self.seconds is None else f"about {show_seconds(self.seconds.value)}, "
         if not self.errors:
             return f"forecast: {time}{memory}; no forecast of errors for this method and workload"
@@ -74,6 +93,7 @@ class Expected:
             "errors": {name: one.to_dict() for name, one in self.errors.items()},
             "seconds": None if self.seconds is None else self.seconds.to_dict(),
             "memory": self.memory,
+            "memory_of_texts": self.texts,
             "outside": list(self.outside),
         }
 
@@ -190,7 +210,8 @@ class Plan:
         seconds = self.expected.seconds
         time = "time not known" if seconds is None else f"about {show_seconds(seconds.value)}"
         have = show_bytes(memory_here())
-        lines.append(f"on this machine: {time}, peak memory about {show_bytes(self.expected.memory)} of {have}")
+        about, more = self.expected.memory, Peak(self.expected.memory, self.expected.texts).more
+        lines.append(f"on this machine: {time}, peak memory about {show_bytes(about)} of {have}{more}")
         if self.target is not None:
             lines.append(self.target.describe())
         if self.advice is not None:
@@ -239,24 +260,24 @@ def errors_of(situation: Situation) -> dict[str, Estimate]:
     return {name: law.estimate(features, 1.0) for name, law in laws().of(situation.method, features).items()}
 
 
-def expected(situation: Situation, memory: int) -> Expected:
+def expected(situation: Situation, peak: Peak) -> Expected:
     """What a run is expected to give and to take.
 
     Args:
         situation: the run.
-        memory: the bytes of its peak.
+        peak: its memory.
     """
     features = situation.features
     if features is None:
-        return Expected({}, None, memory)
+        return Expected({}, None, peak.about, texts=peak.texts)
     law = laws().seconds.get(situation.method)
     seconds = None if law is None else law.estimate(features, scale=probe() / laws().probe)
-    return Expected(errors_of(situation), seconds, memory, tuple(laws().outside(features)))
+    return Expected(errors_of(situation), seconds, peak.about, tuple(laws().outside(features)), peak.texts)
 
 
 def make_plan(
     situation: Situation,
-    memory: int,
+    peak: Peak,
     others: Sequence[Situation] = (),
     orders: Sequence[tuple[str, Situation]] = (),
     target: tuple[str, float] | None = None,
@@ -265,13 +286,13 @@ def make_plan(
 
     Args:
         situation: the run.
-        memory: the bytes of its peak.
+        peak: its memory.
         others: the same with other methods.
         orders: the same with other workloads, by their text.
         target: an error and how large it may be.
     """
     facts, budget = situation.facts, situation.budget
-    found = expected(situation, memory)
+    found = expected(situation, peak)
     return Plan(
         method=situation.method,
         workload=situation.workload.describe(),

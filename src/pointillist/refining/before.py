@@ -6,7 +6,7 @@ for others that it may come to, so that nothing is refused when budget was spent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from pointillist.data.sources import Source
 from pointillist.errors import Shown
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.curator import MOST_ROWS, planned
-from pointillist.privacy.facts import Facts, Outline
+from pointillist.privacy.facts import Facts, Outline, Phase
 from pointillist.privacy.gaussian import LEAST_SCALES
 from pointillist.privacy.ledger import Ledger
 from pointillist.refining.listing import SHOWN_SHARE, Listing
@@ -33,11 +33,34 @@ class Way:
 
     Attributes:
         schema: the columns, merged where they are fine.
-        after: what is left for the run when they are known.
+        listing: what is discovered before they are known; None if all columns list their values.
+        refining: what is measured of fine columns before they are known; None if there are none.
     """
 
     schema: Schema
-    after: Callable[[Facts], Facts]
+    listing: Listing | None
+    refining: Refining | None
+
+    def after(self, facts: Facts) -> Facts:
+        """What is left for the run when they are known.
+
+        Args:
+            facts: what is known before the stage.
+        """
+        left = self._listed(facts)
+        return left if self.refining is None else self.refining.after(left)
+
+    def phases(self, facts: Facts) -> tuple[Phase, ...]:
+        """The phases of the stage.
+
+        Args:
+            facts: what is known before the stage.
+        """
+        first = () if self.listing is None else (self.listing.phase(facts),)
+        return first if self.refining is None else (*first, self.refining.phase(self._listed(facts)))
+
+    def _listed(self, facts: Facts) -> Facts:
+        return facts if self.listing is None else self.listing.after(facts)
 
 
 @dataclass(frozen=True)
@@ -96,15 +119,18 @@ class Stage:
         return self.ways[0].after(facts)
 
     def before(self, outline: Outline) -> Outline:
-        """The outline of a run that this stage precedes, with the noise on values that are discovered.
+        """The outline of a run that this stage precedes. It has the phases of the stage on all of its ways, as an
+        account must allow for the noise of each of them.
 
         Args:
             outline: that of the run alone.
         """
-        if self.listing is None:
-            return lambda facts: outline(self.after(facts))
-        phase = self.listing.phase
-        return lambda facts: (phase(facts), *outline(self.after(facts)))
+
+        def phases(facts: Facts) -> tuple[Phase, ...]:
+            first = dict.fromkeys(phase for way in self.ways for phase in way.phases(facts))
+            return (*first, *outline(self.after(facts)))
+
+        return phases
 
     def describe(self, facts: Facts) -> tuple[str, ...]:
         """The stage in a line for each of its parts.
@@ -118,13 +144,8 @@ class Stage:
 
 def _ways(schema: Schema, refining: Refining | None, listing: Listing | None) -> Iterator[Way]:
     """The columns that may follow from lists of values: merged into the most groups, and into the fewest."""
-
-    def after(facts: Facts) -> Facts:
-        left = facts if listing is None else listing.after(facts)
-        return left if refining is None else refining.after(left)
-
     found = [schema] if refining is None else [refining.planned, refining.coarsest]
-    return (Way(one, after) for one in found)
+    return (Way(one, listing, refining) for one in found)
 
 
 def _refining_of(schema: Schema) -> Refining | None:

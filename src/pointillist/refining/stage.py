@@ -19,7 +19,7 @@ from pointillist.data.messages import fragment
 from pointillist.data.schema import Schema
 from pointillist.errors import Shown
 from pointillist.privacy.curator import Ask
-from pointillist.privacy.facts import Facts, Outline
+from pointillist.privacy.facts import Facts, Phase
 from pointillist.privacy.ledger import minus
 from pointillist.queries.base import Queries
 from pointillist.queries.groups import Groups
@@ -27,6 +27,7 @@ from pointillist.queries.marginal import Marginal
 from pointillist.queries.measurement import Measurement
 from pointillist.refining.merging import merged_line, merged_parts
 from pointillist.refining.trees import Tree, even_levels, smoothed_line, smoothed_parts, with_falling_tails
+from pointillist.strategies import noise_of
 
 __all__ = ["Refining", "most_groups"]
 
@@ -84,10 +85,16 @@ class Refining:
         Args:
             place: the position of the column.
         """
-        column = self.schema.columns[place]
-        groupings = _levels(column)
-        codes = Marginal.of(self.schema.domain, [place])
-        return (*(Groups((place,), tuple(level.tolist())) for level in groupings), codes)
+        return self._queries[place]
+
+    @cached_property
+    def _queries(self) -> dict[int, tuple[Queries, ...]]:
+        """What is asked of each fine column."""
+        found: dict[int, tuple[Queries, ...]] = {}
+        for place in self.fine:
+            levels = (Groups((place,), tuple(level.tolist())) for level in _levels(self.schema.columns[place]))
+            found[place] = (*levels, Marginal.of(self.schema.domain, [place]))
+        return found
 
     def asked(self, facts: Facts) -> list[Ask]:
         """All that is asked, and the rho of each.
@@ -112,13 +119,14 @@ class Refining:
         """
         return replace(facts, rho=minus(facts.rho, sum(Fraction(one.rho) for one in self.asked(facts))))
 
-    def before(self, outline: Outline) -> Outline:
-        """The outline of a run that this stage precedes.
+    def phase(self, facts: Facts) -> Phase:
+        """The stage as a phase of the run.
 
         Args:
-            outline: that of the run alone.
+            facts: what is known before it.
         """
-        return lambda facts: outline(self.after(facts))
+        asked = tuple(self.asked(facts))
+        return Phase(1, len(asked), False, noise_of(asked, facts), what="levels of columns without fixed bins")
 
     def describe(self) -> str:
         """The stage in one line."""
