@@ -8,8 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pointillist import Job, Table, Workload, prepare, synthesize
-from pointillist.algorithms.by_ties import GRAINS, LEAST_SHARE, MeasureByTies, marginals_only, spread
+from pointillist import Grid, Job, Table, Workload, prepare, synthesize
+from pointillist.algorithms.by_ties import (
+    GRAINS,
+    LEAST_SHARE,
+    PER_SIDE,
+    MeasureByTies,
+    even_blocks,
+    marginals_only,
+    spread,
+)
 from pointillist.algorithms.forecast import Forecast
 from pointillist.algorithms.once import MeasureOnce, closure
 from pointillist.auditing.tables import designs
@@ -38,10 +46,10 @@ from pointillist.queries.tie import Tie
 QUICK: dict[str, Any] = {"rows": 20, "t_max": 10, "strength": 1.0}
 
 
-def strategy(workload: Workload) -> MeasureByTies:
+def strategy(workload: Workload, lines: tuple[int, ...] = ()) -> MeasureByTies:
     """The strategy, as auto makes it."""
     measurable, wanted = closure(workload).queries, len(workload.queries)
-    return MeasureByTies(workload.domain, measurable, wanted, MeasureOnce(measurable, wanted, 1.2))
+    return MeasureByTies(workload.domain, measurable, wanted, MeasureOnce(measurable, wanted, 1.2), lines)
 
 
 def domain(*sizes: int) -> Domain:
@@ -95,10 +103,17 @@ FACTS = [
 ]
 
 
+LINES = {"threes": (2, 30, 0, 38, 3), "pairs": (2, 3, 4, 5), "one of all": (0, 0, 0), "some": (2, 3, 4, 5, 6)}
+"""How many codes of each attribute lie on a line."""
+
+
+@pytest.mark.parametrize("lines", [False, True])
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_no_outcome_of_the_noise_leads_beyond_the_budget_or_the_outline(name: str) -> None:
+def test_no_outcome_of_the_noise_leads_beyond_the_budget_or_the_outline(name: str, lines: bool) -> None:
     """Sums are exact, and no measurement has less or more noise than was known before the run."""
-    made = strategy(WORKLOADS[name])
+    if lines and name not in LINES:
+        pytest.skip("no order")
+    made = strategy(WORKLOADS[name], LINES[name] if lines else ())
     rng = np.random.default_rng(0)
     worthwhile = 0
     for facts in FACTS:
@@ -120,6 +135,55 @@ def test_no_outcome_of_the_noise_leads_beyond_the_budget_or_the_outline(name: st
                     max(phase.noise_in_rows[1] for phase in made.outline(facts) if phase.noise_in_rows) <= facts.total
                 )
     assert worthwhile >= 6
+
+
+def test_pairs_on_lines_are_measured_in_few_blocks_of_about_equal_shares() -> None:
+    """Values behind a line stay apart, and short lines are not cut."""
+    made = strategy(WORKLOADS["threes"], LINES["threes"])
+    facts, rng = Facts(5_000, 0.5), np.random.default_rng(0)
+    first, ties, blocks, last = played(made, facts, 100.0, rng)
+    assert [ask.queries.scope for ask in blocks] == [(1, 3)]
+    (product,) = (ask.queries for ask in blocks)
+    assert isinstance(product, Product)
+    assert product.partition
+    assert product.grid == (PER_SIDE, PER_SIDE + 2)
+    assert blocks[0].rho <= 0.05 * facts.rho
+    assert [len(round_) for round_ in (first, ties, last)] == [5, 10, 1]
+    phases = made.outline(facts)
+    assert [phase.picks for phase in phases[:3]] == [5, 10, 1]
+    assert not strategy(WORKLOADS["pairs"], LINES["pairs"])._ordered
+
+
+@pytest.mark.parametrize("length", [6, 10, 12])
+def test_even_blocks_cover_every_value_once(length: int) -> None:
+    rng = np.random.default_rng(length)
+    for shares in (np.full(12, 1 / 12), rng.dirichlet(np.full(12, 0.3)), np.eye(12)[3]):
+        found = even_blocks(shares, length)
+        assert (found.depth == 1).all()
+        assert len(found.bounds) == PER_SIDE + 12 - length
+    even = even_blocks(np.full(20, 1 / 20), 20)
+    assert [high - low for low, high in even.bounds] == [4] * 5
+
+
+def test_blocks_tell_a_correlation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two columns without edges that rise together, on average over some noise."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(50, 15, 3_000)
+    frame = pd.DataFrame({"x": x, "y": 0.8 * x + rng.normal(0, 9, 3_000), "z": rng.normal(0, 1, 3_000)}).round(1)
+    schema = Schema(tuple(Grid(name, (-100, 200), step=0.1) for name in "xyz"))
+    errors: dict[int, list[float]] = {}
+    for side in (PER_SIDE, 10**6):  # no line is so long that it is cut then
+        monkeypatch.setattr("pointillist.algorithms.by_ties.PER_SIDE", side)
+        for seed in range(4):
+            made = synthesize(
+                frame, schema=schema, epsilon=1.0, workload="marginals:2", insecure_noise_seed=seed, seed=seed,
+                settings={"rows": 50, "fits": 1, "strength": 1.0},
+            )  # fmt: skip
+            off = made.table.to_pandas().corr() - frame.corr()
+            errors.setdefault(side, []).append(float(np.abs(off.to_numpy()).max()))
+    assert np.mean(errors[PER_SIDE]) < 0.9 * np.mean(errors[10**6])
 
 
 def test_nearly_all_of_the_budget_is_spent() -> None:

@@ -7,9 +7,10 @@
 *What is measured* is decided in three rounds (:mod:`pointillist.algorithms.by_ties`): the one-way marginals, then for
 every pair of attributes one number that says how far it is from independent, then residuals of marginals of all orders
 up to the wanted one, which say what these attributes tell beyond fewer of them, with weights that make a forecast of
-the error smallest (:mod:`pointillist.algorithms.forecast`). Each round follows from public facts and from the noisy
-values of the rounds before. Nothing is selected by an exponential mechanism, so the budget buys Gaussian noise only,
-which has a tighter account (:mod:`pointillist.privacy.gaussian`).
+the error smallest (:mod:`pointillist.algorithms.forecast`). Before the residuals, pairs of ordered columns that a run
+has merged are measured in a few blocks. Each round follows from public facts and from the noisy values of the rounds
+before. Nothing is selected by an exponential mechanism, so the budget buys Gaussian noise only, which has a tighter
+account (:mod:`pointillist.privacy.gaussian`).
 
 *Measured once*, by public facts alone: where a budget is too small for the ties, for products, for workloads with
 weights, and without ``ties``. Every marginal of the workload is measured with an equal share, unless its noise would
@@ -97,7 +98,7 @@ def build(task: Task, settings: Settings) -> Algorithm[Params]:
     workload, public = task.workload, task.public
     if public is not None:
         public.require_covered(workload.scopes)
-    strategy, measurable = strategy_for(workload, settings)
+    strategy, measurable = strategy_for(workload, settings, task.lines)
     rounds: Callable[[Facts], int] | None = None
     if not settings.adaptive_rounds:
         rounds = rounds_of(strategy)

@@ -1,10 +1,14 @@
-"""Measure by ties: three rounds of Gaussian noise, each chosen by the ones before. The strategy of auto.
+"""Measure by ties: rounds of Gaussian noise, each chosen by the ones before. The strategy of auto.
 
 1. *One-way marginals*, with a small share of rho.
 2. *Ties*: for every pair of attributes its distance from independence (:class:`~pointillist.queries.tie.Tie`). It is
    one number that one person changes by 1 or 2, so its noise is small against a tie that matters, where the noise on
    all cells of the pair would hide it.
-3. *Residuals* of marginals of all orders up to the wanted one, with what is left: what each set of attributes says
+3. *Blocks*, where columns were merged from numbers or dates: pairs of these in a few blocks of neighbouring values. A
+   correlation depends on a contrast of low against high values, and of b blocks on each side it has b^2 noisy cells in
+   place of all of them. One pair in 16 x 16 cells needs some 16 times the budget to say it as well. The blocks of an
+   attribute have about equal shares of the rows.
+4. *Residuals* of marginals of all orders up to the wanted one, with what is left: what each set of attributes says
    beyond its subsets (:mod:`pointillist.queries.residuals`). A marginal would be measured together with all of its
    parts, which other marginals have in common with it; one by one, they cost less and each gets what it deserves. The
    budget is split so that the forecast error of the workload is smallest (:mod:`pointillist.algorithms.forecast`).
@@ -31,6 +35,7 @@ from typing import Any
 import numpy as np
 
 from pointillist.algorithms.forecast import Components, Forecast, likely_distances, shared
+from pointillist.algorithms.in_blocks import LEAST_MASS, best_blocks
 from pointillist.data.domain import Attributes, Domain
 from pointillist.data.neighbours import Relation
 from pointillist.framework import Log, Measure, Step, Strategy
@@ -40,21 +45,27 @@ from pointillist.privacy.ledger import minus, split
 from pointillist.privacy.mechanisms import gaussian_scale
 from pointillist.privacy.sensitivity import square_of_counts
 from pointillist.queries.base import Queries
+from pointillist.queries.intervals import Intervals
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.measurement import to_simplex
+from pointillist.queries.product import Product
 from pointillist.queries.residuals import Residual, rounded, square_before_rounding
 from pointillist.queries.tie import Tie
 from pointillist.strategies import noise_of
 
-__all__ = ["ROUNDS", "MeasureByTies", "marginals_only", "spread"]
-
-ROUNDS = 3
+__all__ = ["MeasureByTies", "marginals_only", "spread"]
 
 FIRST, FIRST_ERROR = 0.15, 0.03
 """One-way marginals get at most this share of rho, and no more than an expected distance of this needs."""
 
 TIES, TIES_ERROR = 0.05, 0.03
 """The same for the ties: the noise on a distance need not be smaller than this."""
+
+BLOCKS, BLOCKS_ERROR = 0.05, 0.003
+"""The same for pairs in blocks: the noise on the share of a block."""
+
+PER_SIDE = 5
+"""The number of blocks of an attribute. An attribute with fewer values on its line is not cut."""
 
 AROUND = 4.0
 """Of an attribute that all wanted marginals have, both errors need be this many times smaller: a value may be rare, and
@@ -87,12 +98,15 @@ class MeasureByTies:
         measurable: the wanted marginals, and after them all marginals over parts of their attributes.
         wanted: the number of the wanted ones.
         otherwise: the strategy for very small budgets.
+        lines: for every attribute the number of its codes, the first ones, that lie on a line; 0, or nothing at all,
+            for attributes without an order.
     """
 
     domain: Domain
     measurable: tuple[Queries, ...] = field(repr=False)  # thousands of marginals, which a release lists elsewhere
     wanted: int
     otherwise: Strategy
+    lines: tuple[int, ...] = ()
 
     def outline(self, facts: Facts) -> tuple[Phase, ...]:
         if not self.worthwhile(facts):
@@ -102,15 +116,17 @@ class MeasureByTies:
         return (
             Phase(1, len(first), False, noise_of(first, facts), what="one-way marginals"),
             Phase(1, len(self._tied), False, (min(ties), max(ties)), what="ties, one number for each pair of columns"),
+            *self._phase_of_blocks(facts),
             Phase(1, len(self._units), False, self._bounds(rho, facts), None, self._in_rows(rho, facts), LAST),
         )
 
     def step(self, t: int, facts: Facts, log: Log, family: Any, params: Any) -> Step | None:
         if not self.worthwhile(facts):
             return self.otherwise.step(t, facts, log, family, params)
-        if t >= ROUNDS:
-            return None
-        return Measure(self._first(facts) if t == 0 else self._ties(facts, log) if t == 1 else self._last(facts, log))
+        asked = [lambda: self._first(facts), lambda: self._ties(facts, log)]
+        asked += [lambda: self._blocks(facts, log)] if self._ordered else []
+        asked += [lambda: self._last(facts, log)]
+        return Measure(asked[t]()) if t < len(asked) else None
 
     def worthwhile(self, facts: Facts) -> bool:
         """Whether ties can be told from noise. It follows from public facts and the (noisy) number of rows."""
@@ -139,6 +155,12 @@ class MeasureByTies:
     def _tied(self) -> tuple[Attributes, ...]:
         """The pairs that can be tied: with a single value an attribute is independent of all others."""
         return tuple(scope for scope in self._pairs if min(self.domain.shape(scope)) > 1)
+
+    @cached_property
+    def _ordered(self) -> tuple[Attributes, ...]:
+        """The pairs that are cut into blocks: with more values on their lines than blocks."""
+        long = {i for i, length in enumerate(self.lines) if length > PER_SIDE}
+        return tuple(pair for pair in self._tied if long.issuperset(pair))
 
     @cached_property
     def _units(self) -> tuple[Residual, ...]:
@@ -197,6 +219,22 @@ class MeasureByTies:
         ties = {pair: Tie(pair, counts[pair[0]], counts[pair[1]], facts.total) for pair in self._tied}
         return tuple(Ask(tie, self._tie_rho(self._times(pair), facts)) for pair, tie in ties.items())
 
+    def _block_rho(self, facts: Facts) -> float:
+        """The rho of a pair in blocks."""
+        needed = self._square(facts) / (2 * (BLOCKS_ERROR * facts.total) ** 2)
+        return min(split(facts.rho * BLOCKS, len(self._ordered)), needed)
+
+    def _phase_of_blocks(self, facts: Facts) -> tuple[Phase, ...]:
+        if not self._ordered:
+            return ()
+        scale = gaussian_scale(self._block_rho(facts), self._square(facts))
+        return (Phase(1, len(self._ordered), False, (scale, scale), what="pairs of ordered columns in a few blocks"),)
+
+    def _blocks(self, facts: Facts, log: Log) -> tuple[Ask, ...]:
+        shares, rho = self._shares(log), self._block_rho(facts)
+        cut = {i: even_blocks(shares[i], self.lines[i]) for i in sorted(set().union(*self._ordered))}
+        return tuple(Ask(Product.of(self.domain, {i: cut[i], j: cut[j]}), rho) for i, j in self._ordered)
+
     def _shares(self, log: Log) -> list[np.ndarray]:
         """The one-way marginals of the first round; uniform for attributes that nothing is wanted of."""
         shares = [np.full(size, 1 / size) for size in self.domain.sizes]
@@ -207,7 +245,8 @@ class MeasureByTies:
     def _rest(self, facts: Facts) -> float:
         """The rho of the last round."""
         ties = sum(len(some) * Fraction(self._tie_rho(times, facts)) for times, some in self._ties_by_times.items())
-        return minus(facts.rho, sum(Fraction(ask.rho) for ask in self._first(facts)) + ties)
+        blocks = len(self._ordered) * Fraction(self._block_rho(facts)) if self._ordered else 0
+        return minus(facts.rho, sum(Fraction(ask.rho) for ask in self._first(facts)) + ties + blocks)
 
     def _square_of_all(self, facts: Facts) -> int:
         """The squared sensitivity of all residuals together, at most, where that of a marginal is what they cost under
@@ -285,6 +324,19 @@ def spread(best: np.ndarray, least: float) -> np.ndarray:
     grains = np.zeros(len(best))
     grains[order[:low]] = kept(low)
     return grains
+
+
+def even_blocks(shares: np.ndarray, length: int) -> Intervals:
+    """Blocks of neighbouring values of about equal shares, and the values after the line one by one.
+
+    Args:
+        shares: the estimated share of each value.
+        length: the number of values, the first ones, that lie on the line.
+    """
+    mass = shares[:length] + LEAST_MASS
+    ranks = np.cumsum(mass) - mass / 2
+    on_line = best_blocks(mass, ranks.tolist(), PER_SIDE)
+    return Intervals(len(shares), (*on_line.bounds, *((code, code + 1) for code in range(length, len(shares)))))
 
 
 def marginals_only(queries: Sequence[Queries]) -> bool:

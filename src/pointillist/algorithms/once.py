@@ -163,20 +163,23 @@ def _noise_ratio(queries: Queries) -> float:
     return noise / max(1, queries.sensitivity(Relation.ADD_REMOVE).l2_squared)
 
 
-def strategy_for(workload: Workload, settings: Choices) -> tuple[Strategy, tuple[Queries, ...]]:
+def strategy_for(
+    workload: Workload, settings: Choices, lines: tuple[int, ...] = ()
+) -> tuple[Strategy, tuple[Queries, ...]]:
     """What is measured, and all that may be.
 
     Args:
         workload: the queries whose answers are wanted.
         settings: those of the method.
+        lines: for every attribute the number of its codes that lie on a line.
     """
     domain, wanted = workload.domain, workload.queries
     others = tuple(one for one in wanted if one.factors is None)
     if not others:
-        return _of_products(workload, settings, workload.weights)
+        return _of_products(workload, settings, workload.weights, lines)
     plain = () if workload.weights else tuple(one for one in wanted if isinstance(one, Marginal))
     pairs = Workload(domain, tuple(dict.fromkeys((*plain, *backbone(domain, others)))))
-    first, before = _of_products(pairs, settings, ())
+    first, before = _of_products(pairs, settings, (), lines)
     first = _in_blocks(domain, others, first, settings) if not plain else first
     members = dict(zip(wanted, workload.weights or (1.0,) * len(wanted), strict=True))
     rest = {one: weight for one, weight in members.items() if one not in plain}
@@ -196,13 +199,13 @@ def _in_blocks(domain: Domain, others: Sequence[Queries], otherwise: Strategy, s
 
 
 def _of_products(
-    workload: Workload, settings: Choices, weights: Sequence[float]
+    workload: Workload, settings: Choices, weights: Sequence[float], lines: tuple[int, ...]
 ) -> tuple[Strategy, tuple[Queries, ...]]:
     """By ties if all queries are marginals that matter alike, else at once."""
     once, measurable = _once(workload, settings)
     if not settings.ties or settings.adaptive_rounds or weights or not marginals_only(workload.queries):
         return once, measurable
-    return MeasureByTies(workload.domain, measurable, len(workload.queries), once), measurable
+    return MeasureByTies(workload.domain, measurable, len(workload.queries), once, lines), measurable
 
 
 def _once(workload: Workload, settings: Choices) -> tuple[MeasureOnce, tuple[Queries, ...]]:

@@ -319,6 +319,8 @@ def one_way(measured: Measured) -> list[np.ndarray]:
             others = ones[:axis] + ones[axis + 1 :]
             if any(weights is None for weights in others):
                 continue
+            if (attribute,) in parts.precision and len(one.factors[axis].bounds) < one.shape[axis]:
+                continue  # blocks do not tell their values apart
             # The squared length of the weights that sum out the other attributes: their number of cells in a marginal.
             length = np.prod([weights @ weights for weights in others if weights is not None])
             weight = cells.precision[here].mean() / length
