@@ -17,7 +17,8 @@ from pointillist.framework import Log, Measure
 from pointillist.framework.log import Round
 from pointillist.privacy.account import ledger_for
 from pointillist.privacy.budget import Budget, rho_of
-from pointillist.privacy.curator import Ask, Curator
+from pointillist.privacy.curator import TOTAL_SHARE, Ask, Curator, planned
+from pointillist.privacy.facts import Phase
 from pointillist.privacy.gaussian import LEAST_SCALES, gaussian_log_delta_of, gaussian_rho_of
 from pointillist.privacy.insecure import InsecureSeededNoise
 from pointillist.privacy.ledger import GAUSSIAN, Entry, Ledger
@@ -141,6 +142,19 @@ def test_a_job_has_the_account_that_its_plan_allows_for(kind: str, relation: Rel
     assert limit(0.3, "auto", zcdp=True) == (None, rho_of(0.3, 1e-6))
     assert limit(0.3, "mwem") == (None, rho_of(0.3, 1e-6))
     assert limit(90.0, "one-shot") == (None, rho_of(90.0, 1e-6))
+
+
+@pytest.mark.parametrize(("epsilon", "least"), [(0.05, 100.0), (1.0, 10.0), (5.0, 3.0), (12.0, 3.0)])
+def test_the_noise_on_the_number_of_rows_is_raised_by_the_smallest_least_scale_alone(
+    epsilon: float, least: float
+) -> None:
+    """Whatever the noise of the measurements is in multiples of rows."""
+    loud = (Phase(1, 1, False, (1e6, 1e6)),)
+    ledger = ledger_for(Budget(epsilon, 1e-9, Relation.ADD_REMOVE), None, lambda facts: loud)
+    assert ledger.least_scale == least
+    wanted = gaussian_scale(ledger.limit * TOTAL_SHARE, 1)
+    assert planned(ledger, 1000, private=True).total_sigma == pytest.approx(max(wanted, 3.0))
+    assert ledger_for(Budget(epsilon, 1e-9), 1000, lambda facts: loud).least_scale == 100.0
 
 
 @pytest.mark.parametrize("relation", list(Relation))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pointillist.checks import check
 from pointillist.privacy.budget import Budget
-from pointillist.privacy.curator import MOST_ROWS, planned
+from pointillist.privacy.curator import MOST_ROWS, TOTAL_SHARE, planned, total_rho
 from pointillist.privacy.facts import Facts, Outline, Phase
 from pointillist.privacy.gaussian import LEAST_SCALES
 from pointillist.privacy.ledger import Ledger, split
@@ -25,7 +25,8 @@ def ledger_for(budget: Budget, rows: int | None, outline: Outline, shown: float 
     below one of the least scales.
 
     Where the number of rows is private, a table with few rows may get fewer measurements with less noise each, so
-    that the outline is checked for 1, 2, 4, ... rows. All of this is known from public facts.
+    that the outline is checked for 1, 2, 4, ... rows. A larger least scale buys little: none is taken that would raise
+    the noise on the number of rows, except the smallest one. All of this is known from public facts.
 
     Args:
         budget: what may be spent.
@@ -41,6 +42,8 @@ def ledger_for(budget: Budget, rows: int | None, outline: Outline, shown: float 
         return plain
     for least_scale in LEAST_SCALES:
         ledger = Ledger(budget, least_scale, shown)
+        if rows is None and least_scale > min(LEAST_SCALES) and total_rho(ledger) < ledger.left * TOTAL_SHARE:
+            continue
         if ledger.limit > plain.limit and _smallest_noise(ledger, rows, outline) >= least_scale:
             return ledger
     return plain
