@@ -47,10 +47,11 @@ tenth of what is left of it without the noise, 1 + tau^-2 for every dimension: a
 uses nothing but the noisy values: it is post-processing, and z, which protects nothing, may come from any generator.
 
 *Short descents* have a third of the steps, half as large. Steps beyond them follow what is left in the residual: where
-this is only noise, more steps make a model worse. So if 30,000 dimensions or more were measured, the first trial is a
-short descent with s = 1. If its mean squared residual is not clearly above 1, and no cell is missed by far, then short
-descents are enough, and s only rises, by 1.5 and then 1.5^2, as long as the distance gets smaller: less shrinkage could
-only follow the noise. With fewer dimensions the residual does not tell well, and long descents take no time.
+this is only noise, more steps make a model worse. So if 30,000 dimensions or more were measured, the first trial has
+one or two short descents with s = 1. If its mean squared residual is not clearly above 1, and no cell is missed by far,
+then short descents are enough, and s only rises, by 1.5 and then 1.5^2, as long as the distance gets smaller: less
+shrinkage could only follow the noise. With fewer dimensions the residual does not tell well, and long descents take no
+time.
 
 A *public table* with the fractions x_c adds to the measurements: each of its cells counts as a measurement
 of x_c with the variance v_c / kappa, v_c = a x_c (1 - x_c) + b. How far the two tables are apart is measured:
@@ -107,10 +108,11 @@ MOST_DESCENTS = 10
 """The largest number of descents of a fit."""
 SHORTER, GENTLER = 3, 2.0
 """How many times fewer steps a short descent has, and by what its steps are divided."""
-SHORT_FROM, MISSED_FAR = 30_000, 4.0
+SHORT_FROM, MOST_SHORT, MISSED_FAR = 30_000, 2, 4.0
 """The number of dimensions from which short descents are tried: with fewer of them the residual does not tell well
-whether there is more than noise, and long ones take no time. And by how much a residual may exceed what is expected by
-chance after one that is enough."""
+whether there is more than noise, and long ones take no time. The largest number of them in a trial: what needs a
+third one, as a table with little noise, is better fitted by long ones. And by how much a residual may exceed what is
+expected by chance where they are enough."""
 MOST_USEFUL, USEFUL = 3, 0.1
 """The largest number where its residual looks like noise already, and the share of the remaining squared error that
 each of them must remove."""
@@ -537,8 +539,8 @@ class Split:
         self._made.info = {"trial": self._trials, "strength": choice.strength}
         self._made.expect(self.left * self._update.recipe_of(choice).optimizer.steps)
         self.left -= 1
-        # A short descent is not repeated: whether one is enough is what the first trial asks.
-        fit = settled(itertools.islice(descents, 1) if choice.short else descents, choice.descents)
+        # Whether few short descents are enough is what the first trial asks.
+        fit = settled(itertools.islice(descents, MOST_SHORT) if choice.short else descents, choice.descents)
         residual, worst = fit.last["residual"], fit.last["worst"]
         explained = worst <= most_by_chance(self.freedom, MISSED_FAR) and residual <= most_residual(self.freedom)
         return Trial(choice, self._answers(fit.params, choice), fit.count, descents, residual, explained)
