@@ -239,6 +239,21 @@ def test_the_strength_follows_how_strongly_the_columns_are_tied() -> None:
     assert strengths[1] >= 1.0
 
 
+def test_descents_are_short_where_they_leave_no_more_than_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here small tables may have short descents. A run that repeats another one has what that one had."""
+    monkeypatch.setattr("pointillist.updates.shrinkage.SHORT_FROM", 1)
+    for table, short, steps in ((shuffled(chain(3000)), 1.0, 200.0), (chain(3000), 0.0, 600.0)):
+        log = learn(table, 0.1)[1]
+        assert (log.info[-1]["short"], log.info[-1]["steps"]) == (short, steps)
+        kept = update_of(all_kway(table.domain, 3)).again(log).kept
+        assert kept is not None
+        assert kept.short == (short > 0)
+
+
+def test_small_tables_have_long_descents() -> None:
+    assert learn(shuffled(chain(3000)), 0.1, t_max=30)[1].info[-1]["steps"] == 30
+
+
 @pytest.mark.parametrize("relation", list(Relation))
 def test_a_release_of_the_default(relation: Relation, tmp_path: object) -> None:
     table = chain(1000)

@@ -75,7 +75,7 @@ class Settings:
 
     rows: int = setting(200, "rows of the relaxed table of one fit")
     fits: int = setting(3, "fits from different starts; the model is their mixture", most=1000)
-    t_max: int = setting(600, "steps of Adam")
+    t_max: int = setting(600, "steps of Adam; a third of them where short descents are enough")
     learning_rate: float = setting(0.3, "step of Adam at the start; falls to 0 by a cosine")
     spread: float = setting(0.5, "half width of the uniform logits at the start, around the one-way marginals")
     ties: bool = setting(True, "measure first how strongly attributes are tied, and spend by it")

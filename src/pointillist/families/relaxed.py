@@ -146,6 +146,11 @@ class Relaxed:
         inside: np.ndarray = np.clip(np.concatenate([found[one] for one in queries]), 0.0, 1.0)
         return inside
 
+    def probabilities(self, params: Params) -> np.ndarray:
+        """The rows of the mixture, B x d', by one compiled program: its operations one by one take long to compile."""
+        found: np.ndarray = np.asarray(_rows_of(self.model)(params))
+        return found
+
     def sample(self, rng: np.random.Generator, params: Params, rows: int) -> tuple[np.ndarray, ...]:
         """Each row of the mixture is used equally often, up to one. Of the draws that share a row, each attribute's
         values come one from each of equal slices of its distribution, in an order that is random and independent of
@@ -235,11 +240,7 @@ class Relaxed:
 
     def _probabilities(self, params: Params) -> np.ndarray:
         """The rows of the mixture, B x d': no value has probability 0."""
-        import jax
-
-        with jax.default_matmul_precision("highest"):  # as the answers
-            probabilities = np.asarray(self.model.probabilities(params), dtype=np.float64)
-        return np.clip(probabilities, 0, None) + 1e-12
+        return np.clip(self.probabilities(params).astype(np.float64), 0, None) + 1e-12
 
     def _draw(
         self, rng: np.random.Generator, probabilities: np.ndarray, chosen: np.ndarray
@@ -314,6 +315,18 @@ def silence_compiler() -> None:
     """Keep XLA from printing alarms about slow compilation and constant folding, unless the user has set how much it
     prints. It has an effect only before JAX is imported."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
+@lru_cache(maxsize=16)
+def _rows_of(model: Model) -> Any:
+    """The compiled rows of a model."""
+    import jax
+
+    def rows(params: Params) -> jax.Array:
+        with jax.default_matmul_precision("highest"):  # as the answers
+            return model.probabilities(params)
+
+    return jax.jit(rows, compiler_options=compiler_options(tuned=False))
 
 
 @lru_cache(maxsize=16)

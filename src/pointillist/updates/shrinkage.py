@@ -9,8 +9,9 @@ where m is the mean row and v_j, between 0 and 1, the variance of p_bj over the 
 Adam, from the product of the estimated one-way marginals, none of them below 0.0003, and small random differences. The
 descent is repeated, from where it ended, while the mean squared residual, in units of the noise, is clearly above 1, so
 that the residual is larger than the noise, and the last descent still lowered the whole by one percent; and as often as
-it helped in a trial (see below). The model is the mixture of several such fits, which differ in their starts: what they
-have fitted of the noise differs, and averages out in part.
+it helped in a trial (see below). Where there is much to fit and much noise, descents are short (see below). The model
+is the mixture of several such fits, which differ in their starts: what they have fitted of the noise differs, and
+averages out in part.
 
 A penalty also weakens dependencies that are certain: a rare value that is strongly tied to another one may end up many
 standard deviations off. Where the residual of a cell of a part, or of a block of cells, is larger than noise explains,
@@ -44,6 +45,13 @@ again at cells that are missed by far (:mod:`pointillist.updates.residuals`). Ot
 found is repeated, up to three times in all, as long as that makes the distance smaller by two standard errors and by a
 tenth of what is left of it without the noise, 1 + tau^-2 for every dimension: a wide table may need it. All of this
 uses nothing but the noisy values: it is post-processing, and z, which protects nothing, may come from any generator.
+
+*Short descents* have a third of the steps, half as large. Steps beyond them follow what is left in the residual: where
+this is only noise, more steps make a model worse. So if 30,000 dimensions or more were measured, the first trial has
+one or two short descents with s = 1. If its mean squared residual is not clearly above 1, and no cell is missed by far,
+then short descents are enough, and s only rises, by 1.5 and then 1.5^2, as long as the distance gets smaller: less
+shrinkage could only follow the noise. With fewer dimensions the residual does not tell well, and long descents take no
+time.
 
 A *public table* with the fractions x_c adds to the measurements: each of its cells counts as a measurement
 of x_c with the variance v_c / kappa, v_c = a x_c (1 - x_c) + b. How far the two tables are apart is measured:
@@ -98,6 +106,13 @@ TAU = 0.7
 """How the noise is split: see above."""
 MOST_DESCENTS = 10
 """The largest number of descents of a fit."""
+SHORTER, GENTLER = 3, 2.0
+"""How many times fewer steps a short descent has, and by what its steps are divided."""
+SHORT_FROM, MOST_SHORT, MISSED_FAR = 30_000, 2, 4.0
+"""The number of dimensions from which short descents are tried: with fewer of them the residual does not tell well
+whether there is more than noise, and long ones take no time. The largest number of them in a trial: what needs a
+third one, as a table with little noise, is better fitted by long ones. And by how much a residual may exceed what is
+expected by chance where they are enough."""
 MOST_USEFUL, USEFUL = 3, 0.1
 """The largest number where its residual looks like noise already, and the share of the remaining squared error that
 each of them must remove."""
@@ -126,12 +141,13 @@ Descents = Iterator[tuple[Params, Info, bool]]
 @dataclass(frozen=True)
 class Choice:
     """What is decided by splitting the noise: s, the weight of the public table, the least number of descents, and
-    whether all rows are fitted together."""
+    whether all rows are fitted together, and by short descents."""
 
     strength: float
     weight: float = 0.0
     descents: int = 1
     together: bool = False
+    short: bool = False
 
 
 @dataclass(frozen=True)
@@ -182,7 +198,8 @@ class ShrunkenFit:
         rule, hint = "must tell how its model was fitted", "ask for answers without intervals"
         check("strength" in last and "descents" in last, "release", Shown("one that does not"), rule, hint)
         together = self.fits > 1 and last.get("fits", self.fits) == 1  # which older releases do not tell: all were made
-        kept = Choice(shrunken * last["strength"], last.get("public", 0.0), int(last["descents"]), together)
+        short = last.get("short", 0.0) > 0  # which older releases do not tell: none was
+        kept = Choice(shrunken * last["strength"], last.get("public", 0.0), int(last["descents"]), together, short)
         return replace(self, kept=kept, rounds=None if self.rounds is None else lambda facts: rounds)
 
     def __call__(self, rng: np.random.Generator, params: Params, memory: Choice | None, log: Log) -> Updated:
@@ -200,13 +217,14 @@ class ShrunkenFit:
         with steps_of("fitting") as made:
             for start in starts:
                 left = self.fits - len(fits)
-                made.expect(left * choice.descents * self.recipe.optimizer.steps)
+                made.expect(left * choice.descents * self.recipe_of(choice).optimizer.steps)
                 made.info = {"fit": len(fits) + 1}
                 fits.append(settled(self.descents(start, target, choice, MOST_GIVEN), choice.descents))
                 if choice.together:
                     break
         joined = {name: jnp.concatenate([fit.params[name] for fit in fits]) for name in params}
         info = fits[-1].last | {"strength": choice.strength, "descents": float(choice.descents)}
+        info |= {"short": float(choice.short)}
         info |= {"fits": float(len(fits))} | self._missed(joined, target)
         if self.public is not None:
             info["public"] = choice.weight
@@ -220,6 +238,12 @@ class ShrunkenFit:
     def rows_of(self, choice: Choice) -> Relaxed:
         """The rows that are fitted at a time."""
         return self.together if choice.together else self.family
+
+    def recipe_of(self, choice: Choice) -> Recipe:
+        """How a fit descends."""
+        adam = self.recipe.optimizer
+        short = replace(adam, steps=max(1, adam.steps // SHORTER), learning_rate=adam.learning_rate / GENTLER)
+        return replace(self.recipe, optimizer=short) if choice.short else self.recipe
 
     def target(self, log: Log) -> Target:
         """What is to be fitted: what was measured and, with a public table, the wanted queries that it can answer."""
@@ -251,7 +275,7 @@ class ShrunkenFit:
         base = np.log(np.maximum(np.concatenate(ways), LEAST_SHARE))
         params = family.init(rng)
         params = params | {"logits": params["logits"] + jnp.asarray(base, jnp.float32)[None, :]}
-        layout, least, given = family.layout(every), np.inf, 0
+        layout, least, given, recipe = family.layout(every), np.inf, 0, self.recipe_of(choice)
         fixed = {
             "penalty": np.float32(2 * choice.strength * LAMBDA * target.sigma**-POWER / freedom),
             "references": ties.references.astype(np.float32),
@@ -261,7 +285,7 @@ class ShrunkenFit:
         for count in range(MOST_TOGETHER if choice.together else MOST_DESCENTS):
             data = layered(layout, aim.layers, freedom) | fixed
             # The descent consumes what it starts from.
-            params, info = descend(family, every, self.recipe, rng, jax.tree.map(jnp.copy, params), data, ties.scopes)
+            params, info = descend(family, every, recipe, rng, jax.tree.map(jnp.copy, params), data, ties.scopes)
             stalled = info["loss"] > 0.99 * least
             least = min(least, info["loss"])
             answers = family.answers(params, target.queries)
@@ -270,28 +294,48 @@ class ShrunkenFit:
             worst = float(np.abs(off).max())
             missed = worst > most_by_chance(int(np.count_nonzero(off)), MISSED_BEYOND)
             goes_on = missed and (choice.together or given < most_given)
-            done = (stalled or residual <= 1 + 2 * np.sqrt(2 / freedom)) and not goes_on
+            done = (stalled or residual <= most_residual(freedom)) and not goes_on
             yield params, dict(info) | {"residual": residual, "worst": worst if missed else 0.0}, done
             if missed and given < most_given:
                 given, least = given + 1, np.inf  # the loss is another one from now on
                 aim = aim.given_back(off)
             if choice.together and count + 1 < MOST_TOGETHER:
                 queries, above, over = target.on.estimates(answers)
-                arrays = np.asarray(params["logits"]), np.asarray(family.model.probabilities(params))
-                logits = reseeded(*arrays, family.domain, queries, over, above)
+                logits = np.asarray(params["logits"])
+                logits = reseeded(logits, family.probabilities(params), family.domain, queries, over, above)
                 params = params | {"logits": jnp.asarray(logits, jnp.float32)}
 
     def choose(self, rng: np.random.Generator, target: Target) -> Choice:
         """By how well fits to one part of the split noise predict the other."""
         choice = Choice(1.0 if self.strength is None else self.strength)
         with steps_of("choosing") as made:
-            if self.strength is None:
-                choice = self._strength(Split(self, rng, target, made, MOST_TRIALS), choice)
+            if self.strength is None or target.measured.freedom >= SHORT_FROM:
+                choice = self._tried(Split(self, rng, target, made, MOST_TRIALS), choice)
             if target.public is not None:
                 split = Split(self, rng, target, made, 2)
                 with_public, without = split.trial(replace(choice, weight=KAPPA)), split.trial(choice)
                 choice = (with_public if split.closer(with_public.answers, without.answers, 0.0) else without).choice
         return choice
+
+    def _tried(self, split: Split, choice: Choice) -> Choice:
+        """Whether short descents are enough, and the strength if it is to be chosen."""
+        if split.freedom >= SHORT_FROM:
+            short = split.trial(replace(choice, short=True))
+            if short.explained:
+                return short.choice if self.strength is not None else self._more(split, short)
+            split.left = MOST_TRIALS
+        return choice if self.strength is not None else self._strength(split, choice)
+
+    def _more(self, split: Split, first: Trial) -> Choice:
+        """The strength, that of the first fit or more, whose fit by a short descent predicts best."""
+        best = first
+        for power in range(1, MOST_UP + 1, 2):
+            split.left = (MOST_UP - power) // 2 + 1
+            new = split.trial(replace(first.choice, strength=float(FACTOR**power)))
+            if not split.closer(new.answers, best.answers, 0.0):
+                break
+            best = new
+        return best.choice
 
     def _strength(self, split: Split, first: Choice) -> Choice:
         """The strength whose fit predicts best, and as many descents as help."""
@@ -454,13 +498,15 @@ class Aim:
 
 @dataclass(frozen=True)
 class Trial:
-    """A fit to the first part of the split noise: its answers, the number of its descents, and further descents."""
+    """A fit to the first part of the split noise: its answers, the number of its descents, further descents, its mean
+    squared residual, and whether it leaves no more than noise."""
 
     choice: Choice
     answers: np.ndarray
     count: int
     further: Descents
     residual: float
+    explained: bool
 
 
 class Split:
@@ -484,15 +530,23 @@ class Split:
         self._seed = int(rng.integers(2**31))
         self._trials = 0
 
+    @property
+    def freedom(self) -> int:
+        """The number of dimensions of what was measured."""
+        return self._target.measured.freedom
+
     def trial(self, choice: Choice) -> Trial:
         """A fit to the first part."""
         descents = self._update.descents(np.random.default_rng(self._seed), self._target, choice)
         self._trials += 1
         self._made.info = {"trial": self._trials, "strength": choice.strength}
-        self._made.expect(self.left * self._update.recipe.optimizer.steps)
+        self._made.expect(self.left * self._update.recipe_of(choice).optimizer.steps)
         self.left -= 1
-        fit = settled(descents, choice.descents)
-        return Trial(choice, self._answers(fit.params, choice), fit.count, descents, fit.last["residual"])
+        # Whether few short descents are enough is what the first trial asks.
+        fit = settled(itertools.islice(descents, MOST_SHORT) if choice.short else descents, choice.descents)
+        residual, worst = fit.last["residual"], fit.last["worst"]
+        explained = worst <= most_by_chance(self.freedom, MISSED_FAR) and residual <= most_residual(self.freedom)
+        return Trial(choice, self._answers(fit.params, choice), fit.count, descents, residual, explained)
 
     def together(self, trial: Trial) -> Trial:
         """The same with all rows in one fit, if the rows of one fit leave more than noise and it predicts better."""
@@ -509,7 +563,7 @@ class Split:
             return trial.choice
         for params, _, _ in itertools.islice(trial.further, max(0, MOST_USEFUL - count)):
             new = self._answers(params, trial.choice)
-            left = self.distance(best) - (1 + TAU**-2) * self._target.measured.freedom
+            left = self.distance(best) - (1 + TAU**-2) * self.freedom
             if not self.closer(new, best, 2.0) or self.distance(best) - self.distance(new) < USEFUL * left:
                 break
             best, count = new, count + 1
@@ -550,6 +604,15 @@ def settled(descents: Descents, least: int) -> Fit:
             break
     assert kept is not None
     return Fit(kept, count, dict(info))
+
+
+def most_residual(freedom: int) -> float:
+    """The mean squared residual, in units of the noise variance, above which there is clearly more than noise.
+
+    Args:
+        freedom: the number of dimensions of what was measured.
+    """
+    return 1 + 2 * math.sqrt(2 / freedom)
 
 
 def nonnegative(gram: np.ndarray, moments: np.ndarray) -> tuple[float, float]:
