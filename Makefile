@@ -26,7 +26,7 @@ demo: $(STAMP) ## synthesize the embedded demo table into demo/
 	$(BIN)/pointillist demo --out demo --force
 
 test: lint type docs ## lint, types, documentation and the tests
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 test-slow: $(STAMP) ## statistical and accuracy tests (minutes)
 	$(BIN)/python -m pytest -q -m slow
