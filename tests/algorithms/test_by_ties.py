@@ -151,6 +151,16 @@ def test_pairs_on_lines_are_measured_in_few_blocks_of_about_equal_shares() -> No
     assert not strategy(WORKLOADS["pairs"], LINES["pairs"])._ordered
 
 
+def test_blocks_with_too_much_noise_are_not_bought() -> None:
+    made, rng = strategy(WORKLOADS["threes"], LINES["threes"]), np.random.default_rng(0)
+    for rho, rounds in ((0.5, 4), (4e-4, 3)):
+        facts = Facts(5_000, rho)
+        found = played(made, facts, 100.0, rng)
+        assert made.worthwhile(facts)
+        assert len(found) == len(made.outline(facts)) == rounds
+        assert sum(ask.rho for round_ in found for ask in round_) > 0.9999 * rho
+
+
 @pytest.mark.parametrize("length", [6, 10, 12])
 def test_even_blocks_cover_every_value_once(length: int) -> None:
     rng = np.random.default_rng(length)
@@ -289,8 +299,8 @@ def test_a_budget_that_shows_no_ties_measures_once() -> None:
     assert not made.worthwhile(little)
     assert made.outline(little) == made.otherwise.outline(little)
     assert asked(made, 0, little, Log(little)) == asked(made.otherwise, 0, little, Log(little))  # type: ignore[arg-type]
-    assert made.rounds(little) == 1
-    assert made.rounds(Facts(100_000, 0.1)) == 3
+    assert len(made.outline(little)) == 1
+    assert len(made.outline(Facts(100_000, 0.1))) == 3
 
 
 # --- on tables

@@ -4,10 +4,10 @@
 2. *Ties*: for every pair of attributes its distance from independence (:class:`~pointillist.queries.tie.Tie`). It is
    one number that one person changes by 1 or 2, so its noise is small against a tie that matters, where the noise on
    all cells of the pair would hide it.
-3. *Blocks*, where columns were merged from numbers or dates: pairs of these in a few blocks of neighbouring values. A
-   correlation depends on a contrast of low against high values, and of b blocks on each side it has b^2 noisy cells in
-   place of all of them. One pair in 16 x 16 cells needs some 16 times the budget to say it as well. The blocks of an
-   attribute have about equal shares of the rows.
+3. *Blocks*, where a run has merged ordered columns, such as numbers or dates: pairs of these in a few blocks of
+   neighbouring values. A correlation depends on a contrast of low against high values, and of b blocks on each side it
+   has b^2 noisy cells in place of all of them. One pair in 16 x 16 cells needs some 10 times the budget to say it as
+   well. The blocks of an attribute have about equal shares of the rows.
 4. *Residuals* of marginals of all orders up to the wanted one, with what is left: what each set of attributes says
    beyond its subsets (:mod:`pointillist.queries.residuals`). A marginal would be measured together with all of its
    parts, which other marginals have in common with it; one by one, they cost less and each gets what it deserves. The
@@ -65,7 +65,11 @@ BLOCKS, BLOCKS_ERROR = 0.05, 0.003
 """The same for pairs in blocks: the noise on the share of a block."""
 
 PER_SIDE = 5
-"""The number of blocks of an attribute. An attribute with fewer values on its line is not cut."""
+"""The number of blocks of an attribute. Attributes with no more values than that on their lines are left out."""
+
+MOST_BLOCKS_ERROR = 0.04
+"""With more noise on the share of a block no pair is measured in blocks: the standard deviation of a correlation that
+follows from 5 x 5 blocks of equal shares is some 5 times this."""
 
 AROUND = 4.0
 """Of an attribute that all wanted marginals have, both errors need be this many times smaller: a value may be rare, and
@@ -91,7 +95,7 @@ LAST = "residuals of marginals at most, those that matter by the ties, all toget
 
 @dataclass(frozen=True)
 class MeasureByTies:
-    """Three rounds of measurements, or the ``otherwise`` if too little would be known about ties.
+    """Three or four rounds of measurements, or the ``otherwise`` if too little would be known about ties.
 
     Attributes:
         domain: the attributes.
@@ -124,7 +128,7 @@ class MeasureByTies:
         if not self.worthwhile(facts):
             return self.otherwise.step(t, facts, log, family, params)
         asked = [lambda: self._first(facts), lambda: self._ties(facts, log)]
-        asked += [lambda: self._blocks(facts, log)] if self._ordered else []
+        asked += [lambda: self._blocks(facts, log)] if self._cut(facts) else []
         asked += [lambda: self._last(facts, log)]
         return Measure(asked[t]()) if t < len(asked) else None
 
@@ -136,10 +140,6 @@ class MeasureByTies:
         ties = self._tie_square(facts) / (2 * facts.rho * TIES / len(self._tied))
         singles = self._square(facts) / (2 * facts.rho * FIRST / len(self._singles))
         return math.sqrt(max(ties, singles)) <= most
-
-    def rounds(self, facts: Facts) -> int:
-        """The number of rounds."""
-        return sum(phase.rounds for phase in self.outline(facts))
 
     @cached_property
     def components(self) -> Components:
@@ -158,9 +158,17 @@ class MeasureByTies:
 
     @cached_property
     def _ordered(self) -> tuple[Attributes, ...]:
-        """The pairs that are cut into blocks: with more values on their lines than blocks."""
+        """The pairs that may be cut into blocks: with more values on their lines than blocks."""
         long = {i for i, length in enumerate(self.lines) if length > PER_SIDE}
         return tuple(pair for pair in self._tied if long.issuperset(pair))
+
+    def _cut(self, facts: Facts) -> tuple[Attributes, ...]:
+        """The pairs that are cut into blocks: all that may be, if their noise is small enough. It follows from public
+        facts and the (noisy) number of rows."""
+        if not self._ordered:
+            return ()
+        variance = self._square(facts) / (2 * self._block_rho(facts))
+        return self._ordered if variance <= (MOST_BLOCKS_ERROR * facts.total) ** 2 else ()
 
     @cached_property
     def _units(self) -> tuple[Residual, ...]:
@@ -225,14 +233,14 @@ class MeasureByTies:
         return min(split(facts.rho * BLOCKS, len(self._ordered)), needed)
 
     def _phase_of_blocks(self, facts: Facts) -> tuple[Phase, ...]:
-        if not self._ordered:
+        if not self._cut(facts):
             return ()
         scale = gaussian_scale(self._block_rho(facts), self._square(facts))
         return (Phase(1, len(self._ordered), False, (scale, scale), what="pairs of ordered columns in a few blocks"),)
 
     def _blocks(self, facts: Facts, log: Log) -> tuple[Ask, ...]:
         shares, rho = self._shares(log), self._block_rho(facts)
-        cut = {i: even_blocks(shares[i], self.lines[i]) for i in sorted(set().union(*self._ordered))}
+        cut = {i: even_blocks(shares[i], self.lines[i]) for pair in self._ordered for i in pair}
         return tuple(Ask(Product.of(self.domain, {i: cut[i], j: cut[j]}), rho) for i, j in self._ordered)
 
     def _shares(self, log: Log) -> list[np.ndarray]:
@@ -245,7 +253,7 @@ class MeasureByTies:
     def _rest(self, facts: Facts) -> float:
         """The rho of the last round."""
         ties = sum(len(some) * Fraction(self._tie_rho(times, facts)) for times, some in self._ties_by_times.items())
-        blocks = len(self._ordered) * Fraction(self._block_rho(facts)) if self._ordered else 0
+        blocks = len(self._ordered) * Fraction(self._block_rho(facts)) if self._cut(facts) else 0
         return minus(facts.rho, sum(Fraction(ask.rho) for ask in self._first(facts)) + ties + blocks)
 
     def _square_of_all(self, facts: Facts) -> int:
@@ -336,7 +344,7 @@ def even_blocks(shares: np.ndarray, length: int) -> Intervals:
     mass = shares[:length] + LEAST_MASS
     ranks = np.cumsum(mass) - mass / 2
     on_line = best_blocks(mass, ranks.tolist(), PER_SIDE)
-    return Intervals(len(shares), (*on_line.bounds, *((code, code + 1) for code in range(length, len(shares)))))
+    return Intervals.blocks(len(shares), on_line.bounds)
 
 
 def marginals_only(queries: Sequence[Queries]) -> bool:

@@ -269,7 +269,8 @@ class Schema:
     @property
     def lines(self) -> tuple[int, ...]:
         """For every column that a run has merged the number of its groups, the first ones, that lie on a line; 0 for
-        other columns. Such values are numbers or dates, whose distances matter; bins of a schema stand for themselves.
+        other columns. Such values are numbers, dates or ordered lists, whose neighbours are alike; bins of a schema
+        stand for themselves.
         """
         return tuple(_on_line(column) for column in self.columns)
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from pointillist.errors import BudgetError
+from pointillist.errors import BudgetError, InputError, Shown
 from pointillist.privacy.budget import Budget, require_range, rho_of
 from pointillist.privacy.gaussian import gaussian_rho_of
 
@@ -144,7 +144,9 @@ class Ledger:
         """How many of the entries are open charges of an interrupted run, which must come first."""
         again = self._open[: len(entries)]
         if list(entries[: len(again)]) != again:
-            raise ValueError("a resumed run must begin with the charges that its journal left open")
+            rule = "must begin with the charges that its journal left open"
+            hint = "resume it with the version of pointillist that began the run"
+            raise InputError("resumed run", Shown("other charges"), rule, hint)
         return len(again)
 
     @staticmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -49,6 +50,17 @@ class Intervals:
     def prefixes(size: int) -> Intervals:
         """x < 1, x < 2, ..., x < size: the last one always holds."""
         return Intervals(size, tuple((0, end) for end in range(1, size + 1)))
+
+    @staticmethod
+    def blocks(size: int, bounds: Sequence[tuple[int, int]]) -> Intervals:
+        """Neighbouring blocks of the first codes, and the codes after them one by one: a partition.
+
+        Args:
+            size: the number of codes.
+            bounds: the blocks, each of which begins where the one before ends.
+        """
+        end = bounds[-1][1] if bounds else 0
+        return Intervals(size, (*bounds, *((code, code + 1) for code in range(end, size))))
 
     @cached_property
     def identity(self) -> bool:

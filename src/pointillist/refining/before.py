@@ -120,7 +120,8 @@ class Stage:
 
     def before(self, outline: Outline) -> Outline:
         """The outline of a run that this stage precedes. It has the phases of the stage on all of its ways, as an
-        account must allow for the noise of each of them.
+        account must allow for the noise of each of them. Where several columns are discovered, lists between these ways
+        are possible; the curator holds the least noise of the account for them, too.
 
         Args:
             outline: that of the run alone.

@@ -196,13 +196,16 @@ def crossed(release: Release, names: tuple[str, str]) -> Cross:
 
 
 def _measured_pairs(release: Release) -> set[tuple[int, int]]:
-    """Pairs of columns inside of something that was measured cell by cell; a residual is that of its own columns."""
+    """Pairs of columns inside of something that was measured cell by cell; a residual is that of its own columns, and
+    blocks of several values tell no cells."""
     found: set[tuple[int, int]] = set()
     for one in (measured.queries for measured in release.log.measurements):
         if isinstance(one, Residuals):
             found |= {(part.scope[0], part.scope[1]) for part in one.parts if len(part.scope) == 2}
         elif getattr(one, "kind", "") != "tie":
-            found |= set(itertools.combinations(sorted(one.scope), 2))
+            widths = [len(factor.bounds) for factor in one.factors] if one.factors is not None else one.shape
+            told = [i for i, width, size in zip(one.scope, widths, one.shape, strict=True) if width >= size]
+            found |= set(itertools.combinations(sorted(told), 2))
     return found
 
 

@@ -92,7 +92,7 @@ def _called(queries: Queries) -> str:
         "marginal": f"counts of {columns}",
         "groups": f"counts of groups of {columns}",
         "tie": "how far two columns are from independent",
-        "product": f"ranges of {columns}",
+        "product": f"ranges or blocks of {columns}",
         "halfspaces": "halfspaces",
         "predicates": "conditions",
         "residuals": "residuals of many columns together",

@@ -100,4 +100,4 @@ def blocks(size: int, length: int, width: int) -> Intervals:
     """
     width = min(width, max(1, (length + 1) // 2))
     on_line = [(low, min(low + width, length)) for low in range(0, length, width)]
-    return Intervals(size, (*on_line, *((code, code + 1) for code in range(length, size))))
+    return Intervals.blocks(size, on_line)
