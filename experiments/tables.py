@@ -34,15 +34,32 @@ def against(spot: Spot | None, reference: tuple[float, float]) -> tuple[str, str
     )
 
 
-OLDER_AUTO = (
-    "The runs of auto were made before it measured ties first (by `ties=false` it still measures everything at once); "
-    "the suite has runs of the present default. "
-)
-"""For tables with runs of the default that its last change has made obsolete."""
+BEFORE_TIES = ("unknown", "6007502282")
+"""The commits of runs of the default that were made before it measured ties first."""
+
+
+def older_auto(sweeps: Sequence[Sweep], results: Mapping[Key, Row]) -> str:
+    """Which tables have runs of the default that its later changes have made obsolete; nothing if there are none."""
+    found = {
+        row["dataset"]
+        for row in _rows(sweeps, results)
+        if row["method"] == "auto" and row["commit"] in BEFORE_TIES
+    }  # fmt: skip
+    if not found:
+        return ""
+    return (
+        f"The runs of auto on {', '.join(sorted(found))} were made before it measured ties first (by `ties=false` it "
+        "still measures everything at once); the suite has runs of the present default. "
+    )
+
+
+def _rows(sweeps: Sequence[Sweep], results: Mapping[Key, Row]) -> list[Row]:
+    """The finished runs of the sweeps."""
+    runs = [run for sweep in sweeps for run in (*sweep.tuned(), *sweep.untuned())]
+    return [results[run.key] for run in runs if run.key in results]
 
 
 def made_on(sweeps: Sequence[Sweep], results: Mapping[Key, Row]) -> str:
     """The machines on which the runs of the sweeps were made."""
-    runs = [run for sweep in sweeps for run in (*sweep.tuned(), *sweep.untuned())]
-    machines = {results[run.key]["machine"] for run in runs if run.key in results}
+    machines = {row["machine"] for row in _rows(sweeps, results)}
     return f"The runs were made on: {'; '.join(sorted(machines))}."

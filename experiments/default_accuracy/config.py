@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import product
 
 from experiments.grid import SOME_EPSILONS, Experiment, Key, Row, Sweep
-from experiments.tables import OLDER_AUTO, made_on, spot_of, three_errors
+from experiments.tables import made_on, older_auto, spot_of, three_errors
 from measuring.markdown import section
 
 ENDS = (0.1, 1.0)
@@ -64,7 +64,7 @@ def table(results: Mapping[Key, Row]) -> str:
         ("table", "epsilon", *(sweep.curve for sweep in METHODS)),
         others,
         "Replace, delta = 1/n^2, default settings, the model's answers. An empty cell was not run. "
-        + OLDER_AUTO
+        + older_auto(SWEEPS, results)
         + made_on(SWEEPS, results),
         level=2,
     )  # fmt: skip
