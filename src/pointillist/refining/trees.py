@@ -206,7 +206,7 @@ def with_falling_tails(counts: np.ndarray, sigma: float) -> np.ndarray:
 
 
 def _falling_end(counts: np.ndarray, last: float) -> np.ndarray:
-    """Counts whose last rows, so many, are a falling tail."""
+    """Counts on a line with a falling tail at its end, which has the number of rows ``last``."""
     left = np.append(np.cumsum(counts[::-1])[::-1], 0.0)  # from the beginning of each code on
     ends = np.arange(len(left), dtype=float)
     first, second, start = (float(np.interp(-times * last, -left, ends)) for times in (4, 2, 1))
