@@ -2,7 +2,7 @@
 
 | family | strategy | update | output H |
 |---|---|---|---|
-| relaxed rows, softmax per attribute | measure one-ways, ties, then residuals by forecast | shrunken fit | last |
+| relaxed rows, softmax per attribute | measure one-ways, ties, blocks, residuals by forecast | shrunken fit | last |
 
 *What is measured* is decided in three rounds (:mod:`pointillist.algorithms.by_ties`): the one-way marginals, then for
 every pair of attributes one number that says how far it is from independent, then residuals of marginals of all orders
@@ -147,7 +147,7 @@ def useful_error(workload: Workload, measurable: tuple[Queries, ...]) -> UsefulE
 METHOD = Method(
     name="auto",
     family="relaxed rows, softmax per attribute",
-    strategy="measure one-ways, ties, then residuals by forecast; select nothing",
+    strategy="measure one-ways, ties, blocks, residuals by forecast; select nothing",
     update="gradient descent, squared error with shrinkage by the known noise",
     output="last",
     settings=Settings,
