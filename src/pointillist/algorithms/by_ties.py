@@ -13,7 +13,8 @@
    parts, which other marginals have in common with it; one by one, they cost less and each gets what it deserves. The
    budget is split so that the forecast error of the workload is smallest (:mod:`pointillist.algorithms.forecast`).
    Strong ties get most, attributes without ties nothing. All residuals are one measurement: by replacing a row, nobody
-   changes all of them as much as each of them could be changed.
+   changes all of them as much as each of them could be changed. Under replace the budget is split so that the worst
+   way in which two rows can differ changes little more than the others (:func:`against_the_worst`).
 
 Nothing is selected by an exponential mechanism, so that the Gaussian account applies: a measurement may be chosen by
 earlier noisy ones at no extra cost. Where the noise on the ties would be larger than any tie, or where the workload is
@@ -34,8 +35,9 @@ from typing import Any
 
 import numpy as np
 
-from pointillist.algorithms.forecast import Components, Forecast, likely_distances, shared
+from pointillist.algorithms.forecast import ENOUGH, Components, Forecast, likely_distances, shared
 from pointillist.algorithms.in_blocks import LEAST_MASS, best_blocks
+from pointillist.algorithms.ways import Ways
 from pointillist.data.domain import Attributes, Domain
 from pointillist.data.neighbours import Relation
 from pointillist.framework import Log, Measure, Step, Strategy
@@ -86,6 +88,14 @@ LEAST_SHARE, MOST_NOISE = 2e-5, 0.25
 
 GRAINS = 1 << 24
 """Shares are whole multiples of 1 / GRAINS."""
+
+WORST_ROUNDS, WORST_STEPS, WORST_POWER = 25, 10, 8.0
+"""Under replace: how often the mixture of ways to differ moves, the steps of the plan in between, and how far it moves
+at once: far, since the best plan so far is kept."""
+
+LEAST_COST = 0.05
+"""No residual is taken to cost less than this share of its cost under add-remove: a mixture of few ways has some that
+cost nothing, and is not the last one."""
 
 LEAST_SQUARE = 4 / 9
 """What rounding leaves at least of the squared weight of a residual that is measured: from 1.5 to 1, squared."""
@@ -304,10 +314,57 @@ class MeasureByTies:
             found[some] = likely_distances(distances[some], bias[some], noise)
         likely = dict(zip(self._tied, found.tolist(), strict=True))
         forecast.assume(self.components.assumed([likely.get(pair, 0.0) for pair in self._pairs]), facts.total)
-        best = forecast.best(precision, self._precision(rho, facts))
-        units = self._units
+        units, more = self._units, self._precision(rho, facts)
+        best = forecast.best(precision, more)
+        if facts.relation is Relation.REPLACE and Ways.few(units):
+            best = against_the_worst(best, forecast, precision, more, units)
         grains = spread(best[[place[unit.scope] for unit in units]], self._least(rho, facts))
         return (Ask(rounded(units, grains / np.array([float(unit.square) for unit in units])), rho),)
+
+
+def against_the_worst(
+    best: np.ndarray, forecast: Forecast, precision: np.ndarray, more: float, units: Sequence[Residual]
+) -> np.ndarray:
+    """The shares of residuals under replace, where all of them together may change by more than each of them costs.
+
+    Shares x_A buy the weights w_A^2 = x_A / c_A, which some way y in which two records differ makes
+
+        dearer(y) = sum_A w_A^2 (c_A - p_A(y))    (:mod:`pointillist.algorithms.ways`)
+
+    times as dear as under add-remove. That is above 1, the most on tables with few values, whose residuals of two
+    attributes change least where those of one or three change most. So the plan is made again for the mean cost of a
+    mixture of ways that moves to those that cost most, and the plan with the smallest forecast at its worst way is
+    kept.
+
+    Args:
+        best: the shares that are best if no way is dearer than others.
+        forecast: the forecast.
+        precision: of every component, so far.
+        more: what can be spent, as in the forecast.
+        units: the residuals that may be measured.
+    """
+    place = np.array([forecast.components.place[unit.scope] for unit in units])
+    whole, ways = np.array([float(unit.square) for unit in units]), Ways(units)
+    costs = forecast.components.costs[place]
+
+    def seen(share: np.ndarray) -> tuple[float, np.ndarray]:
+        """The forecast of some shares at their worst way, and what every way costs."""
+        changes, told = ways.changes(share[place] / whole), precision.copy()
+        told[place] += share[place] * more / costs / changes.max()
+        return forecast.value(told), changes
+
+    share = best
+    least, changes = seen(share)
+    for _ in range(WORST_ROUNDS):
+        ways.shift(changes, WORST_POWER)
+        dearer = np.ones(len(share))
+        dearer[place] = np.maximum(ways.costs / whole, LEAST_COST)
+        share = forecast.best(precision, more, dearer, share, WORST_STEPS) / dearer
+        share = share / share.sum()
+        value, changes = seen(share)
+        if value < least * (1 - ENOUGH):
+            best, least = share, value
+    return best
 
 
 def spread(best: np.ndarray, least: float) -> np.ndarray:

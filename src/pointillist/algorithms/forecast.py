@@ -198,18 +198,29 @@ class Forecast:
         """The mean forecast of the wanted marginals, in total variation."""
         return float(np.sqrt(self.components.needs @ (self.importance * self.errors(precision)) ** 2).mean() / 2)
 
-    def best(self, precision: np.ndarray, more: float) -> np.ndarray:
+    def best(
+        self,
+        precision: np.ndarray,
+        more: float,
+        dearer: np.ndarray | None = None,
+        start: np.ndarray | None = None,
+        steps: int = STEPS,
+    ) -> np.ndarray:
         """How to spend on top of what was measured: the share of every component.
 
         Args:
             precision: of every component, so far.
             more: what can be spent: the sum of the precisions that it buys, times what each costs.
+            dearer: how many times as much each component costs, if it is not what one record changes.
+            start: the shares to begin with; equal ones if there are none.
+            steps: the number of steps.
         """
         components, free = self.components, self.free
-        buys = np.divide(more, components.costs, out=np.zeros(len(free)), where=free)
-        share = free / free.sum()
+        costs = components.costs if dearer is None else components.costs * dearer
+        buys = np.divide(more, costs, out=np.zeros(len(free)), where=free)
+        share = free / free.sum() if start is None else start
         best, least = share, math.inf
-        for _ in range(STEPS):
+        for _ in range(steps):
             errors, slopes = (self.importance * found for found in self._errors(precision + buys * share))
             wanted = np.sqrt(components.needs @ errors**2)
             if wanted.mean() < least * (1 - ENOUGH):

@@ -12,8 +12,8 @@ add-remove that sensitivity is sum_A w_A^2 c_A with c_A = prod m_i (m_i - 1), so
 
 which is the least error of any strategy: the singular-value bound. Under replace it is the largest value over the ways
 y in which two records can differ, max_y sum_A w_A^2 c_A(y). The best weights are those for a mixture of these ways, the
-one for which the error is largest; it is found by multiplicative steps, from that of two random records. With more than
-16 attributes they are those that would be best if each scope were charged for itself.
+one for which the error is largest (:mod:`pointillist.algorithms.ways`). With more than 16 attributes they are those
+that would be best if each scope were charged for itself.
 
 No whole residual of no attributes (the number of rows) is measured: it is known, or was measured before.
 
@@ -32,17 +32,14 @@ from functools import lru_cache
 
 import numpy as np
 
+from pointillist.algorithms.ways import Ways
 from pointillist.checks import check
 from pointillist.data.domain import Attributes
 from pointillist.data.neighbours import Relation
 from pointillist.errors import Shown
-from pointillist.queries.residuals import Residual, Residuals, over_patterns, rounded, square_before_rounding
+from pointillist.queries.residuals import Residual, Residuals, rounded, square_before_rounding
 
 __all__ = ["Plan", "plan_of"]
-
-MOST_ATTRIBUTES = 16
-"""Up to this number of attributes the best weights under replace are searched over all ways in which two records can
-differ."""
 
 MOST_TIMES = 2.0
 """By how much rounding weights up to 1 may raise the squared sensitivity."""
@@ -116,9 +113,8 @@ def _spread(sizes: Sequence[int], scopes: Iterable[Attributes]) -> dict[Attribut
 def _squares(units: Sequence[Residual], v: np.ndarray, relation: Relation) -> np.ndarray:
     """The best w_A^2, up to a factor."""
     costs = np.array([float(unit.square) for unit in units])
-    attributes = sorted({i for unit in units for i in unit.scope})
-    if relation is Relation.REPLACE and len(attributes) <= MOST_ATTRIBUTES:
-        return _under_replace(units, v, costs, attributes)
+    if relation is Relation.REPLACE and Ways.few(units):
+        return _under_replace(units, v, costs)
     if relation is Relation.REPLACE:
         smallest = np.array([min(unit.shape) for unit in units])
         costs *= smallest / (smallest - 1)
@@ -126,42 +122,12 @@ def _squares(units: Sequence[Residual], v: np.ndarray, relation: Relation) -> np
     return squares
 
 
-def _under_replace(
-    units: Sequence[Residual], v: np.ndarray, costs: np.ndarray, attributes: Sequence[int]
-) -> np.ndarray:
+def _under_replace(units: Sequence[Residual], v: np.ndarray, costs: np.ndarray) -> np.ndarray:
     """The best weights against the worst way to differ: a saddle point over mixtures y of the 2^d ways."""
-    by_attribute = {i: m for unit in units for i, m in zip(unit.scope, unit.shape, strict=True)}
-    sizes = [by_attribute[i] for i in attributes]
-    places = tuple(np.array([[int(i in unit.scope) for unit in units] for i in attributes]))
-    shares = _random_pair(sizes)
+    ways = Ways(units)
     squares = np.sqrt(v / costs)
     for _ in range(MOST_STEPS):
-        squares = np.sqrt(v / (costs - _products(shares, sizes)[places]))
-        table = np.zeros(shares.shape)
-        table[places] = squares
-        changes = float(squares @ costs) - over_patterns(table, sizes)
-        changes /= float((shares * changes).sum())
-        if changes.max() <= 1 + CLOSE:
+        squares = np.sqrt(v / ways.costs)
+        if ways.shift(ways.changes(squares)) <= 1 + CLOSE:
             break
-        shares = shares * np.maximum(changes, 0.0)
-        shares /= shares.sum()
     return np.asarray(squares)
-
-
-def _random_pair(sizes: Sequence[int]) -> np.ndarray:
-    """How often two random records differ in each of the possible ways, given that they differ."""
-    shares = np.ones(())
-    for m in sizes:
-        shares = np.multiply.outer(shares, np.array([1 / m, 1 - 1 / m]))
-    shares.flat[0] = 0.0
-    mixture: np.ndarray = shares / shares.sum()
-    return mixture
-
-
-def _products(shares: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    """For each set of attributes the mean inner product of the columns of two records: the transpose of
-    :func:`~pointillist.queries.residuals.over_patterns`."""
-    for axis, m in enumerate(sizes):
-        same, other = np.moveaxis(shares, axis, 0)
-        shares = np.asarray(np.stack([same + other, m * (m - 1) * same - m * other], axis=axis))
-    return shares

@@ -110,7 +110,11 @@ class PartEstimates:
     @cached_property
     def freedom(self) -> int:
         """The number of dimensions of all parts together."""
-        return sum(math.prod(self.domain.sizes[i] - 1 for i in scope) for scope in self.values)
+        return sum(self.freedom_of(scope) for scope in self.values)
+
+    def freedom_of(self, scope: Attributes) -> int:
+        """The number of dimensions of the part of some attributes."""
+        return math.prod(self.domain.sizes[i] - 1 for i in scope)
 
     @cached_property
     def weights(self) -> dict[Attributes, float]:
@@ -191,14 +195,18 @@ class PartEstimates:
         for scope, part in self.parts_of(tables):
             yield scope, self.values[scope] - part
 
-    def squared(self, parts: Iterable[tuple[Attributes, np.ndarray]]) -> float:
+    def squared(
+        self, parts: Iterable[tuple[Attributes, np.ndarray]], weights: Mapping[Attributes, float] | None = None
+    ) -> float:
         """The squared length of some parts in units of the noise, sum_A pi_A |part_A|^2. No rounding takes it below 0,
         as it may take the difference that the weights of marginals make of it.
 
         Args:
             parts: the attributes and the cells of each.
+            weights: others in place of pi_A.
         """
-        return float(sum(self.precision[scope] * np.sum(part**2) for scope, part in parts))
+        weights = self.precision if weights is None else weights
+        return float(sum(weights[scope] * np.sum(part**2) for scope, part in parts))
 
 
 def _summed(tables: Mapping[Attributes, np.ndarray], scope: Attributes) -> np.ndarray:

@@ -36,12 +36,18 @@ How strongly attributes depend on each other differs from table to table, so s i
 from the distribution of the noise; then y + tau z and y - z / tau have independent noise, of 1 + tau^2 and 1 + tau^-2
 times the variance. A fit f to the first is judged by its squared distance to the second, in units of the noise of y;
 the difference of two such distances, of fits f and g, has the standard error sqrt(4 (1 + tau^-2)) times the distance of
-f and g. tau = 0.7 leaves the first not much noisier than y itself, so that what is best for it is best for y. s = 1 and
-s = 1.5^-7 are tried. From the one that is closer, s rises by 1.5 and then in steps of 1.5^2, up to 1.5^3, as long as
-the distance gets smaller, or else falls in such steps, down to 1.5^-11, as long as it gets smaller by a standard error.
-From below 1 it rises unless it is a standard error farther than the nearest one. If the fit leaves clearly more than
-noise, the rows of all fits are tried in one fit: rows that differ can then carry more dependencies, and rows start
-again at cells that are missed by far (:mod:`pointillist.updates.residuals`). Otherwise the fit with the s that was
+f and g. tau = 0.7 leaves the first not much noisier than y itself, so that what is best for it is best for y.
+
+For s, parts count as much as they matter for the workload (:mod:`pointillist.updates.relevance`): in units of the noise
+the few strong ties, which are measured best, would ask for less shrinkage than the many weak ones need. With weights
+r_A in place of pi_A the standard error has r_A^2 / pi_A in the distance of f and g. s = 1 and s = 1.5^-7 are tried, and
+the second is taken if it is closer by three standard errors. From there s rises by 1.5 and then in steps of 1.5^2, up
+to 1.5^3, as long as the distance gets smaller, or else falls in such steps, down to 1.5^-11, as long as it gets smaller
+by three standard errors. From below 1 it rises unless it is three of them farther than the nearest one.
+
+If the fit leaves clearly more than noise, the rows of all fits are tried in one fit: rows that differ can then carry
+more dependencies, and rows start again at cells that are missed by far
+(:mod:`pointillist.updates.residuals`). Otherwise the fit with the s that was
 found is repeated, up to three times in all, as long as that makes the distance smaller by two standard errors and by a
 tenth of what is left of it without the noise, 1 + tau^-2 for every dimension: a wide table may need it. All of this
 uses nothing but the noisy values: it is post-processing, and z, which protects nothing, may come from any generator.
@@ -87,6 +93,7 @@ from pointillist.queries.workload import offsets_of
 from pointillist.reporting import Steps, steps_of
 from pointillist.updates.coarser import Coarser
 from pointillist.updates.descent import Recipe, descend, layered
+from pointillist.updates.relevance import relevance
 from pointillist.updates.residuals import given_back, most_by_chance, reseeded
 from pointillist.updates.target import Measured, OnQueries, one_way
 
@@ -95,9 +102,9 @@ __all__ = ["PublicCells", "ShrunkenFit", "Target"]
 LAMBDA, POWER = 22.0, 0.6
 FACTOR, MOST_UP, MOST_DOWN = 1.5, 3, 11
 """How s is tried: by powers of this factor, and the largest exponents up and down."""
-CLEARLY = 1.0
-"""Less shrinkage must predict better by this number of standard errors: the squared distance, by which fits are judged,
-prefers less of it than the sum of absolute errors does."""
+CLEARLY = 3.0
+"""Less shrinkage must predict better by this number of standard errors: squares, by which fits are judged, prefer less
+of it than the sum of absolute errors does."""
 FAR = 7
 """This power down is tried, too: where attributes are tied very strongly, a little less shrinkage changes nothing."""
 MOST_TRIALS = 3 + (MOST_DOWN + 1) // 2
@@ -332,7 +339,7 @@ class ShrunkenFit:
         for power in range(1, MOST_UP + 1, 2):
             split.left = (MOST_UP - power) // 2 + 1
             new = split.trial(replace(first.choice, strength=float(FACTOR**power)))
-            if not split.closer(new.answers, best.answers, 0.0):
+            if not split.better(new.answers, best.answers, 0.0):
                 break
             best = new
         return best.choice
@@ -341,19 +348,19 @@ class ShrunkenFit:
         """The strength whose fit predicts best, and as many descents as help."""
         best, power = split.trial(first), 0
         far = split.trial(Choice(float(FACTOR**-FAR)))
-        if split.closer(far.answers, best.answers, CLEARLY):
+        if split.better(far.answers, best.answers, CLEARLY):
             best, power = far, -FAR
         for sign in (1, -1):
             step, nearest = 1, best
             while -MOST_DOWN <= (next_power := power + sign * step) <= MOST_UP:
                 new = split.trial(Choice(float(FACTOR**next_power)))
                 if sign > 0 and next_power <= 0:  # back towards 1, which is the rule where nothing speaks against it
-                    stops = split.closer(nearest.answers, new.answers, CLEARLY)
+                    stops = split.better(nearest.answers, new.answers, CLEARLY)
                 else:
-                    stops = not split.closer(new.answers, best.answers, 0.0 if sign > 0 else CLEARLY)
+                    stops = not split.better(new.answers, best.answers, 0.0 if sign > 0 else CLEARLY)
                 if stops:
                     break
-                nearest = new if split.closer(new.answers, nearest.answers, 0.0) else nearest
+                nearest = new if split.better(new.answers, nearest.answers, 0.0) else nearest
                 best, power, step = new, next_power, 2
                 split.left = ((MOST_UP - power if sign > 0 else MOST_DOWN + power) + 1) // 2
             if step > 1:
@@ -527,6 +534,10 @@ class Split:
         self._held_out = held_out.on(target.queries)
         if update.public is not None:
             self._target = replace(self._target, public=PublicCells.of(update.public, self._target))  # its own noise
+        scopes, parts = [one.scope for one in update.wanted], target.measured.parts
+        self._relevance = relevance(parts, scopes, one_way(target.measured))
+        # The variance of sum r (|y - f|^2 - |y - g|^2) is 4 (1 + tau^-2) sum r^2 / pi |f - g|^2.
+        self._spread = {scope: weight**2 / parts.precision[scope] for scope, weight in self._relevance.items()}
         self._seed = int(rng.integers(2**31))
         self._trials = 0
 
@@ -579,7 +590,22 @@ class Split:
     def closer(self, new: np.ndarray, old: np.ndarray, errors: float) -> bool:
         """Whether the new answers are closer to the second part than the old ones, by ``errors`` standard errors."""
         gain = self.distance(old) - self.distance(new)
-        return bool(gain > errors * math.sqrt(4 * (1 + TAU**-2) * self._held_out.apart(new, old)))
+        return bool(gain > errors * self._error(self._held_out.apart(new, old)))
+
+    def better(self, new: np.ndarray, old: np.ndarray, errors: float) -> bool:
+        """The same with every part counting as much as it matters for the workload's total variation."""
+        held_out, weights = self._held_out, self._relevance
+        gain = held_out.distance(old, weights) - held_out.distance(new, weights)
+        return bool(gain > errors * self._error(held_out.apart(new, old, self._spread)))
+
+    @staticmethod
+    def _error(apart: float) -> float:
+        """The standard error of the difference of two distances.
+
+        Args:
+            apart: the squared distance of the two answers.
+        """
+        return math.sqrt(4 * (1 + TAU**-2) * apart)
 
 
 @dataclass(frozen=True)

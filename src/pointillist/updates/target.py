@@ -13,7 +13,7 @@ pair would hide it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -234,20 +234,28 @@ class OnQueries:
         """Targets and weights of all that is compared: of marginals, and of other queries if there are any."""
         return [self.of_marginals, self.of_cells] if len(self.measured.cells.queries) else [self.of_marginals]
 
-    def distance(self, answers: np.ndarray) -> float:
+    def distance(self, answers: np.ndarray, weights: Mapping[Attributes, float] | None = None) -> float:
         """The squared distance of some answers, in units of the noise; without the ties.
 
         Args:
             answers: a flat vector over the queries.
+            weights: what the squares of each part count, instead of their precision.
         """
-        targets, weights = self.of_cells
+        targets, precision = self.of_cells
         parts = self.measured.parts
-        return parts.squared(parts.residuals(self.tables(answers))) + float(np.sum(weights * (answers - targets) ** 2))
+        off = float(np.sum(precision * (answers - targets) ** 2))
+        return parts.squared(parts.residuals(self.tables(answers)), weights) + off
 
-    def apart(self, one: np.ndarray, other: np.ndarray) -> float:
-        """The squared distance of two vectors of answers, in units of the noise."""
+    def apart(self, one: np.ndarray, other: np.ndarray, weights: Mapping[Attributes, float] | None = None) -> float:
+        """The squared distance of two vectors of answers, in units of the noise.
+
+        Args:
+            one: a flat vector over the queries.
+            other: another one.
+            weights: what the squares of each part count, instead of their precision.
+        """
         parts, off = self.measured.parts, one - other
-        return parts.squared(parts.parts_of(self.tables(off))) + float(np.sum(self.of_cells[1] * off**2))
+        return parts.squared(parts.parts_of(self.tables(off)), weights) + float(np.sum(self.of_cells[1] * off**2))
 
     def tables(self, answers: np.ndarray) -> dict[Attributes, np.ndarray]:
         """The marginals among some answers."""
