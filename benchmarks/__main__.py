@@ -35,6 +35,7 @@ NAMES = (
     "scale",
     "coverage",
     "scale_wide",
+    "scale_fits",
 )
 PACKAGES = ("numpy", "scipy", "opendp", "jax", "torch")
 RESULTS = Path(__file__).parent / "results"

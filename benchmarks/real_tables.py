@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from measuring.markdown import section
 
-from pointillist import Release, evaluate, synthesize
+from pointillist import Release, Schema, evaluate, synthesize
 from pointillist.data.draft import draft_schema
 
 EPSILON = 1.0
@@ -165,10 +165,15 @@ def _noise() -> str:
     return "real noise" if seed is None else f"seeded noise (seed {seed})"
 
 
+def drafted(name: str, real: Any) -> tuple[Any, Schema]:
+    """A table without what is left out, and its drafted schema, whose flag is set without editing."""
+    plain = real.drop(columns=list(LEFT_OUT.get(name, ())))
+    return plain, replace(draft_schema(plain), reviewed=True)
+
+
 def synthetic(name: str, real: Any, workload: str) -> tuple[Release, Any]:
     """The release of a table with its drafted schema, and its rows."""
-    plain = real.drop(columns=list(LEFT_OUT.get(name, ())))
-    schema = replace(draft_schema(plain), reviewed=True)
+    plain, schema = drafted(name, real)
     seed = os.environ.get("POINTILLIST_BENCH_SEED")
     insecure = None if seed is None else int(seed)
     release = synthesize(plain, schema=schema, epsilon=EPSILON, workload=workload, insecure_noise_seed=insecure)

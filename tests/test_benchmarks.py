@@ -210,7 +210,7 @@ def test_wide_tables_are_made_up_and_joints_are_planned_as_before() -> None:
 
 
 def test_a_name_also_means_the_benchmarks_that_continue_it() -> None:
-    assert benchmarks.wanted(["scale"]) == ["scale", "scale_wide"]
+    assert benchmarks.wanted(["scale"]) == ["scale", "scale_wide", "scale_fits"]
     assert benchmarks.wanted(["scale_wide"]) == ["scale_wide"]
     assert len(benchmarks.wanted([])) > 10
 
