@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pointillist.algorithms.forecast import Components, Forecast, given_each_value, likely_distances
+from pointillist.algorithms.forecast import Components, Forecast, likely_distances, shared
 from pointillist.data.domain import Attributes, Domain
 from pointillist.queries.residuals import Residual
 
@@ -188,27 +188,24 @@ def test_whatever_the_noise_a_distance_is_a_number(extreme: float) -> None:
         assert (found >= 1e-4).all()
 
 
-def test_around_a_target_others_are_judged_given_each_of_its_values() -> None:
-    assert given_each_value(np.array([0.5, 0.5])) == 1
-    assert given_each_value(np.array([0.1, 0.9])) == pytest.approx((1 / 0.2 + 1 / 1.8) / 2)
-    assert given_each_value(np.array([0.0, 1.0])) < 26  # what is never seen does not take everything
+def test_a_target_is_what_all_wanted_marginals_share() -> None:
+    assert shared([(0, 1), (0, 2), (0, 3)]) == {0}
+    assert not shared([(0, 1), (0, 2), (1, 2)])
+    assert not shared([(0, 1)])
 
 
-def test_with_a_target_more_is_spent_on_what_it_is_tied_to() -> None:
+@pytest.mark.parametrize("factor", [0.25, 4.0])
+def test_a_preference_for_the_target_makes_the_wanted_marginals_worse(factor: float) -> None:
     """All wanted marginals have attribute 0, of which one value is rare."""
     every = scopes(3)
     around = [scope for scope in every if len(scope) == 3 and 0 in scope]
     every = [*around, *(scope for scope in every if any(set(scope) < set(other) for other in around))]
     parts = Components(DOMAIN, around, every)
-    assert parts.targets == {0}
-    assert not components().targets
     shares = [np.array([0.95, 0.05]), *(np.full(size, 1 / size) for size in DOMAIN.sizes[1:])]
     made = Forecast(parts, shares)
     made.assume(parts.assumed([0.05] * len(parts.pairs)), ROWS)
-    with_target = np.array([0 in scope for scope in parts.every])
-    assert (made.importance[with_target] > 4).all()
-    assert (made.importance[~with_target] == 1).all()
-    best = made.best(np.full(len(every), 1e3), 1e6)
-    made.importance[:] = 1
-    plain = made.best(np.full(len(every), 1e3), 1e6)
-    assert best[with_target].sum() > plain[with_target].sum()
+    known, more = np.full(len(every), 1e3), 1e6
+    best = made.best(known, more)
+    other = best * np.where([0 in scope for scope in parts.every], factor, 1.0)
+    buys = more / parts.costs
+    assert made.value(known + buys * best) < made.value(known + buys * other / other.sum())

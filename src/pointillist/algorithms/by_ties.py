@@ -75,7 +75,7 @@ follows from 5 x 5 blocks of equal shares is some 5 times this."""
 
 AROUND = 4.0
 """Of an attribute that all wanted marginals have, both errors need be this many times smaller: a value may be rare, and
-what it is tied to is judged given that value (:mod:`pointillist.algorithms.forecast`)."""
+what it is tied to is judged given that value."""
 
 MOST_TIES_ERROR = 0.5
 """With more noise on the distances, or on the one-way marginals, nothing would be learned from them."""
