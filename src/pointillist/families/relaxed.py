@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -34,7 +35,6 @@ Params = dict[str, Any]
 """Named arrays; the entry ``z``, where there is one, is input noise and not trained."""
 
 NOISE = "z"
-CHUNK = 1 << 16  # rows drawn at a time
 MOST_PRODUCT = 1 << 22  # numbers in an outer product of rows
 
 LEAST_MASKED = 1e-3
@@ -249,6 +249,7 @@ class Relaxed:
         rows = len(chosen)
         chosen.sort()
         first = np.searchsorted(chosen, chosen)  # where the draws from the same row begin
+        ends = [*np.unique(first).tolist(), rows]
         share = np.searchsorted(chosen, chosen, side="right") - first
         order = rng.permutation(rows)
         codes = []
@@ -258,10 +259,7 @@ class Relaxed:
             slices = np.empty(rows, np.int64)
             slices[np.lexsort((rng.random(rows), chosen))] = np.arange(rows) - first
             points = (slices + rng.random(rows)) / share * cumulative[chosen, -1]
-            drawn = [
-                (cumulative[chosen[at : at + CHUNK]] <= points[at : at + CHUNK, None]).sum(axis=1)
-                for at in range(0, rows, CHUNK)
-            ]
+            drawn = [cumulative[chosen[a]].searchsorted(points[a:b], side="right") for a, b in pairwise(ends)]
             last = size - 1 - np.argmax(probabilities[:, start : start + size][:, ::-1] > 0, axis=1)
             codes.append(np.minimum(np.concatenate(drawn), last[chosen])[order])
             start += size
