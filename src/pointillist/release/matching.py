@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 
 from pointillist.data.domain import Attributes, Domain
-from pointillist.data.kernel import count_cells
+from pointillist.data.sources import sum_weights
 from pointillist.families.conditioning import Joint, Mixture
 from pointillist.queries.base import Queries
 from pointillist.reporting import step as report_step
@@ -239,7 +239,8 @@ class _Targets:
 
     def residuals(self, codes: Sequence[np.ndarray]) -> np.ndarray:
         """By how many rows each cell has more than expected."""
-        found: np.ndarray = np.concatenate(count_cells([codes], self.domain, self.scopes)) - self.counts
+        ones = np.ones(len(codes[0]))
+        found: np.ndarray = np.concatenate(sum_weights(codes, ones, self.domain, self.scopes)) - self.counts
         return found
 
     def far(self, residuals: np.ndarray, rows: int) -> float:
