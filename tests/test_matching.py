@@ -110,11 +110,11 @@ def test_changes_of_the_distance_are_exact() -> None:
         if first == second:
             continue
         tried += 1
-        marginals_of = found._of[attribute]
-        cells = np.array([[_cell(table[row], scope) for scope in targets.scopes] for row in mates])
-        cells = (cells + targets.offsets[:-1])[:, marginals_of]
-        step = np.array([[second - first], [first - second]]) * found._strides[attribute, marginals_of]
-        changes = found._changes(cells, cells + step, weights[marginals_of])[:, 0]
+        of = found._of[attribute]
+        cells = np.array([[_cell(table[row], scope) for row in mates] for scope in targets.scopes])
+        cells = (cells + targets.offsets[:-1, None])[of.marginals]
+        step = of.strides * np.array([second - first, first - second])
+        changes = found._changes(cells, cells + step, of)[:, 0]
         for values, half in zip(((second, first), (second, second), (first, first)), changes, strict=True):
             changed = table.copy()
             changed[mates, attribute] = values
@@ -149,14 +149,15 @@ def test_every_row_is_in_one_pair_at_most() -> None:
 
 def test_a_pass_that_makes_it_worse_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
     found, targets, labels = search()
-    before = found.codes
+    before, distance = found.codes, found.far
 
     def worse(pairs: np.ndarray, rng: np.random.Generator) -> None:
         found._table[:] = 0
         found._residuals = targets.residuals(found.codes)
 
     monkeypatch.setattr(found, "improve", worse)
-    kept = matching._searched(found, labels, 3, np.random.default_rng(0))
+    kept, far = matching._searched(found, labels, 3, np.random.default_rng(0))
+    assert far == distance
     assert all(np.array_equal(a, b) for a, b in zip(before, kept, strict=True))
 
 

@@ -49,12 +49,13 @@ def main() -> None:
 
 def _imports() -> None:
     """All modules of a command without JAX, but no thread: a child runs one, and tells what it has imported."""
-    import opendp.prelude as dp
+    import opendp.measurements
+    import opendp.mod
     import pyarrow.csv
     import pyarrow.parquet  # noqa: F401
     from tests.faults import fuzzing  # noqa: F401
 
-    dp.enable_features("contrib")
+    opendp.mod.enable_features("contrib")
     reader, writer = os.pipe()
     if (scout := os.fork()) == 0:
         with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import t
+from scipy.special import stdtrit
 
 from pointillist.checks import check, flag, share
 from pointillist.errors import Shown
@@ -68,6 +68,6 @@ def combine(
     # More degrees of freedom than this make no difference.
     ratio = np.minimum(v / np.maximum(between, np.finfo(float).tiny * (1 + v)), 1e3)
     error = np.sqrt(v + between)
-    half = t.ppf((1 + level) / 2, (m - 1) * (1 + ratio) ** 2) * error
+    half = stdtrit((m - 1) * (1 + ratio) ** 2, (1 + level) / 2) * error
     parts = [one if centre.shape else float(one) for one in (centre, error, centre - half, centre + half)]
     return Combined(parts[0], parts[1], parts[2], parts[3], level)

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm, t
+from scipy.special import ndtri, stdtrit
 
 from pointillist.answers.measured import FromNoise, total_sigma
 from pointillist.answers.pooling import size_of
@@ -114,14 +114,14 @@ def _half(answers: np.ndarray, moved: np.ndarray, replicates: Replicates, level:
     freedom = len(replicates) + WEIGHT
     square = np.maximum(own, (len(replicates) * own + WEIGHT * typical) / freedom)
     widened = np.interp(np.log10(np.maximum(size_of(answers), 1e-9)), *WIDENED)
-    return np.asarray(replicates.inflated * widened * t.ppf((1 + level) / 2, freedom) * np.sqrt(square))
+    return np.asarray(replicates.inflated * widened * stdtrit(freedom, (1 + level) / 2) * np.sqrt(square))
 
 
 def _narrowed(
     release: Released, queries: Sequence[Queries], estimate: np.ndarray, half: np.ndarray, level: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The intervals of the measurements where they are narrower, or the only ones, and where that is."""
-    low, high, at, z = estimate - half, estimate + half, 0, norm.ppf((1 + level) / 2)
+    low, high, at, z = estimate - half, estimate + half, 0, ndtri((1 + level) / 2)
     measured, from_noise = np.zeros(len(estimate), bool), FromNoise(release.schema.domain, release.log)
     for one in queries:
         cells = slice(at, at + one.size)
@@ -180,7 +180,7 @@ def _of_statistic(release: Released, statistic: Statistic, level: float, populat
     known = _told(release, statistic)
     if known is not None:
         y, sigma = known
-        z = norm.ppf((1 + level) / 2)
+        z = ndtri((1 + level) / 2)
         if 2 * z * sigma < high - low:
             low, high, source = min(y - z * sigma, estimate), max(y + z * sigma, estimate), "measurement"
     found = Answer(estimate, float(max(low, least)), float(min(high, most)), level, statistic.text, source)
@@ -203,7 +203,7 @@ def _simulated(
 
 def _half_of(release: Released, statistic: Statistic, estimate: float, level: float) -> float:
     """Half of the width of the interval of a statistic."""
-    replicates, rows, z = release.replicates, release.log.estimated_total, norm.ppf((1 + level) / 2)
+    replicates, rows, z = release.replicates, release.log.estimated_total, ndtri((1 + level) / 2)
     if replicates is None:
         raise ValueError("the release has no replicates")
     if isinstance(statistic, Count) and statistic.where is None:
@@ -218,7 +218,7 @@ def _half_of(release: Released, statistic: Statistic, estimate: float, level: fl
     if not len(moved):
         return math.inf
     error = ALONE * replicates.inflated * math.sqrt(np.mean(moved**2))
-    return float(t.ppf((1 + level) / 2, len(moved)) * error)
+    return float(stdtrit(len(moved), (1 + level) / 2) * error)
 
 
 def _moved(replicates: Replicates, statistic: Statistic) -> np.ndarray:
@@ -248,7 +248,7 @@ def _told(release: Released, statistic: Statistic) -> tuple[float, float] | None
 
 def _sampled(answer: Answer, variance: float, release: Released, least: float, most: float) -> Answer:
     """An interval that also has the sampling error of a population; ``variance`` is that of one row."""
-    z = norm.ppf((1 + answer.level) / 2)
+    z = ndtri((1 + answer.level) / 2)
     more = z * math.sqrt(variance / release.log.estimated_total)
     low = answer.estimate - math.hypot(answer.estimate - answer.low, more)
     high = answer.estimate + math.hypot(answer.high - answer.estimate, more)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -28,13 +29,23 @@ if TYPE_CHECKING:
 
     from pointillist.queries.answering import Layout
 
-__all__ = ["NOISE", "Model", "Params", "Relaxed", "compiler_options", "silence_compiler"]
+__all__ = [
+    "BRIEF_OPTIONS",
+    "COMPILER_OPTIONS",
+    "NOISE",
+    "UNTUNED_OPTIONS",
+    "Model",
+    "Params",
+    "Relaxed",
+    "compiler_options",
+    "rows_of",
+    "silence_compiler",
+]
 
 Params = dict[str, Any]
 """Named arrays; the entry ``z``, where there is one, is input noise and not trained."""
 
 NOISE = "z"
-CHUNK = 1 << 16  # rows drawn at a time
 MOST_PRODUCT = 1 << 22  # numbers in an outer product of rows
 
 LEAST_MASKED = 1e-3
@@ -45,6 +56,10 @@ COMPILER_OPTIONS: dict[str, dict[str, Any]] = {"gpu": {"xla_gpu_enable_triton_ge
 
 UNTUNED_OPTIONS: dict[str, dict[str, Any]] = {"gpu": COMPILER_OPTIONS["gpu"] | {"xla_gpu_autotune_level": 0}}
 """For short programs: the compiler takes the first kernel that works, and does not time others."""
+
+BRIEF_OPTIONS: dict[str, dict[str, Any]] = {"gpu": UNTUNED_OPTIONS["gpu"], "cpu": {"xla_backend_optimization_level": 0}}
+"""For programs that run a few times only. On a CPU they compile in half the time. What takes longest in them, products
+of matrices, is compiled already."""
 
 
 class Model(Protocol):
@@ -129,7 +144,7 @@ class Relaxed:
         if len(spaces) > MOST_COMPILED:
             return self._many_answers(params, queries, spaces)
         layout, answer = _answering(self.model, tuple(queries))
-        inside: np.ndarray = np.clip(layout.to_flat(answer(params)), 0.0, 1.0)
+        inside: np.ndarray = np.clip(layout.to_flat(answer(rows_of(self.model)(params))), 0.0, 1.0)
         return inside
 
     def _many_answers(self, params: Params, queries: Sequence[Queries], spaces: Sequence[Halfspaces]) -> np.ndarray:
@@ -148,7 +163,7 @@ class Relaxed:
 
     def probabilities(self, params: Params) -> np.ndarray:
         """The rows of the mixture, B x d', by one compiled program: its operations one by one take long to compile."""
-        found: np.ndarray = np.asarray(_rows_of(self.model)(params))
+        found: np.ndarray = np.asarray(rows_of(self.model)(params))
         return found
 
     def sample(self, rng: np.random.Generator, params: Params, rows: int) -> tuple[np.ndarray, ...]:
@@ -249,6 +264,7 @@ class Relaxed:
         rows = len(chosen)
         chosen.sort()
         first = np.searchsorted(chosen, chosen)  # where the draws from the same row begin
+        ends = [*np.unique(first).tolist(), rows]
         share = np.searchsorted(chosen, chosen, side="right") - first
         order = rng.permutation(rows)
         codes = []
@@ -258,10 +274,7 @@ class Relaxed:
             slices = np.empty(rows, np.int64)
             slices[np.lexsort((rng.random(rows), chosen))] = np.arange(rows) - first
             points = (slices + rng.random(rows)) / share * cumulative[chosen, -1]
-            drawn = [
-                (cumulative[chosen[at : at + CHUNK]] <= points[at : at + CHUNK, None]).sum(axis=1)
-                for at in range(0, rows, CHUNK)
-            ]
+            drawn = [cumulative[chosen[a]].searchsorted(points[a:b], side="right") for a, b in pairwise(ends)]
             last = size - 1 - np.argmax(probabilities[:, start : start + size][:, ::-1] > 0, axis=1)
             codes.append(np.minimum(np.concatenate(drawn), last[chosen])[order])
             start += size
@@ -303,12 +316,12 @@ def _mean_product(blocks: Sequence[np.ndarray]) -> np.ndarray:
     return total.ravel() / rows
 
 
-def compiler_options(tuned: bool = True) -> dict[str, Any] | None:
-    """Options for this machine's backend; ``tuned`` spends some seconds of compilation on faster kernels."""
+def compiler_options(by_backend: Mapping[str, dict[str, Any]]) -> dict[str, Any] | None:
+    """Those options that are for this machine's backend."""
     import jax
 
     keep_programs()
-    return (COMPILER_OPTIONS if tuned else UNTUNED_OPTIONS).get(jax.default_backend())
+    return by_backend.get(jax.default_backend())
 
 
 def silence_compiler() -> None:
@@ -318,20 +331,20 @@ def silence_compiler() -> None:
 
 
 @lru_cache(maxsize=16)
-def _rows_of(model: Model) -> Any:
-    """The compiled rows of a model."""
+def rows_of(model: Model) -> Any:
+    """The compiled rows of a model: one program for answers, draws and diagnostics."""
     import jax
 
     def rows(params: Params) -> jax.Array:
         with jax.default_matmul_precision("highest"):  # as the answers
             return model.probabilities(params)
 
-    return jax.jit(rows, compiler_options=compiler_options(tuned=False))
+    return jax.jit(rows, compiler_options=compiler_options(BRIEF_OPTIONS))
 
 
 @lru_cache(maxsize=16)
 def _answering(model: Model, queries: tuple[Queries, ...]) -> tuple[Layout, Any]:
-    """A layout of the queries and its compiled evaluation."""
+    """A layout of the queries and its compiled evaluation on rows."""
     import jax
     import jax.numpy as jnp
 
@@ -339,8 +352,8 @@ def _answering(model: Model, queries: tuple[Queries, ...]) -> tuple[Layout, Any]
 
     layout = Layout(model.domain, queries)
 
-    def answer(params: Params) -> jax.Array:
+    def answer(rows: jax.Array) -> jax.Array:
         with jax.default_matmul_precision("highest"):  # a GPU would round factors to 10 bits
-            return jnp.concatenate([matrix.ravel() for matrix in layout.answers(model.probabilities(params))])
+            return jnp.concatenate([matrix.ravel() for matrix in layout.answers(rows)])
 
-    return layout, jax.jit(answer, compiler_options=compiler_options(tuned=False))
+    return layout, jax.jit(answer, compiler_options=compiler_options(BRIEF_OPTIONS))

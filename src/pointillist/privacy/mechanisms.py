@@ -82,9 +82,10 @@ class OpenDPNoise:
 
     def select(self, scores: np.ndarray, rho: float, sensitivity: int) -> int:
         dp = _opendp()
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
+        space = dp.domains.vector_domain(dp.domains.atom_domain(T="i64")), dp.metrics.linf_distance(T="i64")
         scale = selection_scale(rho, sensitivity)
-        mechanism = dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=scale)
+        cost = dp.measures.zero_concentrated_divergence()
+        mechanism = dp.measurements.make_noisy_max(*space, cost, scale=scale)
         _require_cost(mechanism.map(sensitivity), rho)
         return int(mechanism(_int64(scores)))
 
@@ -93,17 +94,18 @@ class OpenDPNoise:
 def _gaussian(scale: float, sensitivity_squared: int) -> tuple[Any, float]:
     """OpenDP's mechanism, and what it costs. It has no state: thousands of ties share one."""
     dp = _opendp()
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-    mechanism = dp.m.make_gaussian(*space, scale=scale)
+    space = dp.domains.vector_domain(dp.domains.atom_domain(T="i64")), dp.metrics.l2_distance(T="f64")
+    mechanism = dp.measurements.make_gaussian(*space, scale=scale)
     return mechanism, float(mechanism.map(_sqrt_up(sensitivity_squared)))
 
 
 @cache
 def _opendp() -> Any:
-    import opendp.prelude as dp
+    import opendp.measurements  # opendp.prelude would import scikit-learn and polars, too, where they are installed
+    import opendp.mod
 
-    dp.enable_features("contrib")
-    return dp
+    opendp.mod.enable_features("contrib")
+    return opendp
 
 
 def _int64(values: np.ndarray) -> np.ndarray:

@@ -134,23 +134,26 @@ def match_rows(
         return tuple(codes), None
     targets = _Targets.of(domain, scopes, family, params, rows)
     search = _Search(targets, codes, limits)
-    found = _searched(search, labels, _passes(scopes, domain, rows), rng)
-    return found, Matched(len(scopes), targets.far(codes), targets.far(found))
+    before = search.far
+    found, after = _searched(search, labels, _passes(scopes, domain, rows), rng)
+    return found, Matched(len(scopes), before, after)
 
 
-def _searched(search: _Search, labels: np.ndarray, passes: int, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """The rows after the best pass."""
-    best, least = search.codes, search.distance
+def _searched(
+    search: _Search, labels: np.ndarray, passes: int, rng: np.random.Generator
+) -> tuple[tuple[np.ndarray, ...], float]:
+    """The rows after the best pass, and how far they are from the model."""
+    best, far, least = search.codes, search.far, search.distance
     for n in range(passes):
         for pairs in _batches(labels, rng):
             search.improve(pairs, rng)
         report_step("drawing", n + 1, passes)
         before, least = least, min(least, search.distance)
         if least < before:
-            best = search.codes
+            best, far = search.codes, search.far
         if least > (1 - LEAST_GAIN) * before:
             break
-    return best
+    return best, far
 
 
 def _batches(labels: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -240,10 +243,39 @@ class _Targets:
         found: np.ndarray = np.concatenate(sum_weights(codes, ones, self.domain, self.scopes)) - self.counts
         return found
 
-    def far(self, codes: Sequence[np.ndarray]) -> float:
-        """The mean total variation distance of the matched marginals."""
-        off = np.abs(self.residuals(codes)[: self.offsets[self.matched]])
-        return float(off.sum()) / 2 / len(codes[0]) / self.matched
+    def far(self, residuals: np.ndarray, rows: int) -> float:
+        """The mean total variation distance of the matched marginals.
+
+        Args:
+            residuals: by how many rows each cell has more than expected.
+            rows: the number of rows.
+        """
+        return float(np.abs(residuals[: self.offsets[self.matched]]).sum()) / 2 / rows / self.matched
+
+
+@dataclass(frozen=True)
+class _Having:
+    """The marginals that have an attribute. All weigh 1 in the distance, but for that of the attribute alone.
+
+    Attributes:
+        marginals: their positions.
+        strides: how many cells further a row gets with the next value: marginals x 1.
+        alone: which of them is that of the attribute alone.
+        more: what this one weighs more than the others.
+        weight: the weight of all together.
+    """
+
+    marginals: np.ndarray
+    strides: np.ndarray
+    alone: int
+    more: float
+    weight: float
+
+    def weighted(self, values: np.ndarray) -> np.ndarray:
+        """The weighted sum of numbers of each marginal, over the first axis."""
+        found: np.ndarray = np.add.reduce(values, axis=0, dtype=np.float64)
+        found += self.more * values[self.alone]
+        return found
 
 
 class _Search:
@@ -257,18 +289,26 @@ class _Search:
 
     def __init__(self, targets: _Targets, codes: Sequence[np.ndarray], limits: Limits) -> None:
         domain, scopes = targets.domain, targets.scopes
-        self._table = np.stack(codes, axis=1).astype(np.intp)
+        self._targets = targets
+        self._table = np.stack(codes).astype(np.int32)
         self._residuals = targets.residuals(codes)
-        self._starts = targets.offsets[:-1]
-        self._strides = np.zeros((len(domain), len(scopes)), np.intp)
-        for n, scope in enumerate(scopes):
-            self._strides[list(scope), n] = np.cumprod((1, *domain.shape(scope)[:0:-1]))[::-1]
-        single = {(i,) for i in range(len(domain)) if i not in limits.attributes}
-        self._weights = np.array([ONE_WAY if scope in single else 1.0 for scope in scopes])
-        self._by_cell = np.repeat(self._weights, np.diff(targets.offsets))
-        self._of = [np.flatnonzero(row) for row in self._strides]
         self._free = np.setdiff1d(np.arange(len(domain)), list(limits.fixed))
         self._joints = limits.joints
+        self._starts = targets.offsets[:-1, None].astype(np.int32)
+        strides = np.zeros((len(domain), len(scopes)), np.int32)
+        self._terms = np.zeros((2, max(map(len, scopes)), len(scopes)), np.int32)
+        for n, scope in enumerate(scopes):
+            strides[list(scope), n] = np.cumprod((1, *domain.shape(scope)[:0:-1]))[::-1]
+            self._terms[:, : len(scope), n] = scope, strides[list(scope), n]
+        more = [ONE_WAY - 1.0 if i not in limits.attributes else 0.0 for i in range(len(domain))]
+        self._by_cell = np.ones(len(self._residuals))
+        self._of = []
+        for i, row in enumerate(strides):
+            marginals = np.flatnonzero(row)
+            alone = scopes.index((i,))
+            self._by_cell[targets.offsets[alone] : targets.offsets[alone + 1]] += more[i]
+            place = int(np.searchsorted(marginals, alone))
+            self._of.append(_Having(marginals, row[marginals, None], place, more[i], len(marginals) + more[i]))
 
     @property
     def distance(self) -> float:
@@ -276,9 +316,14 @@ class _Search:
         return float((self._by_cell * self._residuals**2).sum())
 
     @property
+    def far(self) -> float:
+        """The mean total variation distance of the matched marginals."""
+        return self._targets.far(self._residuals, self._table.shape[1])
+
+    @property
     def codes(self) -> tuple[np.ndarray, ...]:
         """The rows, as one array of codes per attribute."""
-        return tuple(self._table.T.astype(np.int64))
+        return tuple(self._table.astype(np.int64))
 
     def improve(self, pairs: np.ndarray, rng: np.random.Generator) -> None:
         """Exchange values of some pairs of rows, attribute by attribute, where that makes L smaller.
@@ -288,62 +333,84 @@ class _Search:
             rng: the order of the attributes.
         """
         rows = pairs.ravel()
-        cells = np.tile(self._starts, (len(rows), 1))
-        for attribute, marginals in enumerate(self._of):
-            cells[:, marginals] += self._table[rows, attribute, None] * self._strides[attribute, marginals]
+        values = self._table.take(rows, axis=1)
+        cells = self._cells(values)
         for attribute in rng.permutation(self._free):
-            self._improve(rows, cells, attribute)
+            self._improve(values, cells, attribute)
+        self._table[:, rows] = values
 
-    def _improve(self, rows: np.ndarray, cells: np.ndarray, attribute: int) -> None:
+    def _cells(self, values: np.ndarray) -> np.ndarray:
+        """The cells of some rows: marginals x rows.
+
+        Args:
+            values: their codes: attributes x rows.
+        """
+        cells = np.repeat(self._starts, values.shape[1], axis=1)
+        for attributes, strides in zip(*self._terms, strict=True):
+            term = values.take(attributes, axis=0)
+            term *= strides[:, None]
+            cells += term
+        return cells.astype(np.intp)
+
+    def _improve(self, values: np.ndarray, cells: np.ndarray, attribute: int) -> None:
         """Exchange values of one attribute between the first and the second half of some rows.
 
         Args:
-            rows: the rows.
-            cells: rows x marginals: the cell of each; brought up to date.
+            values: the codes of the rows: attributes x rows; brought up to date.
+            cells: the cell of each: marginals x rows; brought up to date.
             attribute: the attribute.
         """
-        own = self._table[rows, attribute]
-        other = np.roll(own, len(rows) // 2)
-        differ = np.flatnonzero(own != other)
+        own = values[attribute]
+        half = len(own) // 2
+        steps = own[half:] - own[:half]
+        differ = steps.nonzero()[0]
         if not len(differ):
             return
-        marginals = self._of[attribute]
-        weights, strides = self._weights[marginals], self._strides[attribute, marginals]
-        old = cells[differ[:, None], marginals]
-        new = old + (other - own)[differ, None] * strides
-        changes = self._changes(old, new, weights)
-        changes[~self._allowed(rows[differ], attribute, other[differ])] = np.inf
-        moved = _chosen(changes)
-        np.add.at(self._residuals, new[moved], 1.0)
-        np.subtract.at(self._residuals, old[moved], 1.0)
-        changed = differ[moved]
-        cells[changed[:, None], marginals] = new[moved]
-        self._table[rows[changed], attribute] = other[changed]
-
-    def _changes(self, old: np.ndarray, new: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Half of the change of L for each pair, if both rows, only the first or only the second one get new cells: 3 x
-        pairs. The cells are those of all first rows, and then of all second rows."""
-        alone = _weighted(self._residuals[new] - self._residuals[old] + 1, weights)
-        first, second = alone.reshape(2, -1)
-        agree = _weighted(new[: len(first)] == old[len(first) :], weights)
-        return np.stack([first + second - 2 * agree, first, second])
-
-    def _allowed(self, rows: np.ndarray, attribute: int, values: np.ndarray) -> np.ndarray:
-        """Which of the changes are allowed: 3 x pairs."""
-        good = np.ones(len(rows), bool)
+        of = self._of[attribute]
+        rows, steps = np.concatenate([differ, differ + half]), steps[differ]
+        steps = np.concatenate([steps, -steps])
+        old = cells.take(of.marginals, axis=0).take(rows, axis=1)
+        new = old + of.strides * steps
+        changes = self._changes(old, new, of)
         for joint in self._joints:
             if attribute in joint.positions:
-                codes = self._table[rows[:, None], list(joint.positions)]
-                codes[:, joint.positions.index(attribute)] = values
-                good &= joint.mask[tuple(codes.T)]
-        first, second = good.reshape(2, -1)
-        return np.stack([first & second, first, second])
+                _forbid(changes, joint, values[list(joint.positions)][:, rows], attribute, steps)
+        moved = _chosen(changes)
+        if not len(moved):
+            return
+        left, entered, rows = old.take(moved, axis=1), new.take(moved, axis=1), rows[moved]
+        np.add.at(self._residuals, entered.ravel(), 1.0)
+        np.subtract.at(self._residuals, left.ravel(), 1.0)
+        cells[of.marginals[:, None], rows] = entered
+        own[rows] += steps[moved]
+
+    def _changes(self, old: np.ndarray, new: np.ndarray, of: _Having) -> np.ndarray:
+        """Half of the change of L for each pair, if both rows, only the first or only the second one get new cells: 3 x
+        pairs. The cells are those of all first rows, and then of all second rows."""
+        gains = self._residuals.take(new)
+        gains -= self._residuals.take(old)
+        alone = of.weighted(gains) + of.weight
+        first, second = alone.reshape(2, -1)
+        agree = of.weighted(new[:, : len(first)] == old[:, len(first) :])
+        changes = np.empty((3, len(first)))
+        changes[0] = first + second - 2 * agree
+        changes[1:] = first, second
+        return changes
 
 
-def _weighted(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weighted sums of rows. For so few numbers the threads of a matrix product would wait for each other."""
-    found: np.ndarray = np.einsum("rm,m->r", values, weights)
-    return found
+def _forbid(changes: np.ndarray, joint: Joint, values: np.ndarray, attribute: int, steps: np.ndarray) -> None:
+    """Make changes infinite that are not allowed; in place.
+
+    Args:
+        changes: the changes: 3 x pairs.
+        joint: what is allowed.
+        values: the codes of its attributes, of all first rows, and then of all second rows; brought up to date.
+        attribute: the attribute that changes.
+        steps: by how much.
+    """
+    values[joint.positions.index(attribute)] += steps
+    first, second = joint.mask[tuple(values)].reshape(2, -1)
+    changes[~np.stack([first & second, first, second])] = np.inf
 
 
 def _chosen(changes: np.ndarray) -> np.ndarray:
@@ -353,9 +420,10 @@ def _chosen(changes: np.ndarray) -> np.ndarray:
         changes: half of the changes of L, 3 x pairs, as :class:`_Search` has them. The result are positions among all
             first rows, followed by all second rows.
     """
-    kind, least = changes.argmin(axis=0), changes.min(axis=0)
-    both = np.flatnonzero((kind == 0) & (least < 0))
-    alone = np.where(kind > 0, least, 0.0)
-    best = int(alone.argmin())
-    single = [best + (kind[best] - 1) * len(kind)] if alone[best] < 0 else []
-    return np.concatenate([both, both + len(kind), np.array(single, np.intp)])
+    both, first, second = changes
+    alone = np.minimum(first, second)
+    exchanged = ((both < 0) & (both <= alone)).nonzero()[0]
+    alone[both <= alone] = 0.0
+    best = alone.argmin()
+    single = [best if first[best] <= second[best] else best + len(both)] if alone[best] < 0 else []
+    return np.concatenate([exchanged, exchanged + len(both), np.array(single, np.intp)])

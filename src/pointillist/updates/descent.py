@@ -21,7 +21,16 @@ import numpy as np
 
 from pointillist.data.domain import Attributes
 from pointillist.errors import InputError
-from pointillist.families.relaxed import NOISE, Params, Relaxed, compiler_options
+from pointillist.families.relaxed import (
+    BRIEF_OPTIONS,
+    COMPILER_OPTIONS,
+    NOISE,
+    UNTUNED_OPTIONS,
+    Params,
+    Relaxed,
+    compiler_options,
+    rows_of,
+)
 from pointillist.framework import Info, Log, Updated
 from pointillist.queries.base import Queries
 from pointillist.queries.candidates import Candidates, Single
@@ -271,11 +280,13 @@ class _Program:
         self.tied = len(tied) > 0
         self.traces = 0
         self._part = 1  # steps between two looks, where somebody watches
-        options = compiler_options(tuned=recipe.tuned)
-        begin, advance = (
-            jax.jit(call, donate_argnums=0, compiler_options=options) for call in (self._begin, self._advance)
+        options = compiler_options(COMPILER_OPTIONS if recipe.tuned else UNTUNED_OPTIONS)
+        brief = compiler_options(BRIEF_OPTIONS)
+        self._compiled = (
+            jax.jit(self._begin, donate_argnums=0, compiler_options=brief),
+            jax.jit(self._advance, donate_argnums=0, compiler_options=options),
+            jax.jit(self._end, compiler_options=brief),
         )
-        self._compiled = begin, advance, jax.jit(self._end, compiler_options=options)
 
     def run(self, rng: np.random.Generator, params: Params, data: Data, memory: float) -> Updated:
         """Descend on ``data``; the loss, the steps taken and the value of the penalty are the diagnostics."""
@@ -284,7 +295,9 @@ class _Program:
         begin, _, end = self._compiled
         key = jax.random.key(int(rng.integers(2**31)))
         data = jax.device_put(data)
-        params, memory, found = end(self._steps(begin(params, data, key, np.float32(memory)), data))
+        state = self._steps(begin(params, data, key, np.float32(memory)), data)
+        rows = None if self.recipe.penalty is None else rows_of(self.model)(state["trained"] | state["noise"])
+        params, memory, found = end(state, rows)
         info = {name: float(value) for name, value in found.items()}
         if not np.isfinite(info["loss"]):
             raise InputError("loss", info["loss"], "must stay finite", "use a smaller learning_rate")
@@ -389,13 +402,18 @@ class _Program:
             "stopping": stopping,
         }
 
-    def _end(self, state: State) -> tuple[Params, jax.Array, dict[str, jax.Array]]:
-        """The parameters that are kept, what the loss remembers, and the diagnostics."""
+    def _end(self, state: State, rows: jax.Array | None) -> tuple[Params, jax.Array, dict[str, jax.Array]]:
+        """The parameters that are kept, what the loss remembers, and the diagnostics.
+
+        Args:
+            state: where the descent has ended.
+            rows: the rows there, if there is a penalty on them.
+        """
         recipe = self.recipe
         kept, loss = recipe.stopping.end(state["stopping"], state["trained"], state["loss"])
         info = {"loss": loss, "steps": state["step"]}
-        if recipe.penalty is not None:
-            info["spread"] = recipe.penalty.value(self.model.probabilities(state["trained"] | state["noise"]))
+        if recipe.penalty is not None and rows is not None:
+            info["spread"] = recipe.penalty.value(rows)
         return kept | state["noise"], state["memory"], info
 
 

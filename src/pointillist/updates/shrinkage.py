@@ -141,8 +141,9 @@ MANY_CELLS, MORE_CELLS = 100_000, 1.25
 be fitted. What is measured follows from noise; all that may be measured does not, so that the next process finds the
 program in the cache."""
 
-Descents = Iterator[tuple[Params, Info, bool]]
-"""After each descent: the rows, its diagnostics, and whether the residual looks like noise or the loss has stalled."""
+Descents = Iterator[tuple[Params, np.ndarray, Info, bool]]
+"""After each descent: the rows, their answers to the queries of the target, its diagnostics, and whether the residual
+looks like noise or the loss has stalled."""
 
 
 @dataclass(frozen=True)
@@ -232,15 +233,10 @@ class ShrunkenFit:
         joined = {name: jnp.concatenate([fit.params[name] for fit in fits]) for name in params}
         info = fits[-1].last | {"strength": choice.strength, "descents": float(choice.descents)}
         info |= {"short": float(choice.short)}
-        info |= {"fits": float(len(fits))} | self._missed(joined, target)
+        info |= {"fits": float(len(fits))} | _missed(np.mean([fit.answers for fit in fits], axis=0), target)
         if self.public is not None:
             info["public"] = choice.weight
         return Updated(joined, choice, info)
-
-    def _missed(self, params: Params, target: Target) -> Info:
-        """The largest residual, in units of the noise, and what it would be by chance at most."""
-        residuals = target.on.standardised(target.answers(self.together, params))
-        return {"worst": float(np.abs(residuals).max()), "worst_by_chance": most_by_chance(len(residuals))}
 
     def rows_of(self, choice: Choice) -> Relaxed:
         """The rows that are fitted at a time."""
@@ -302,7 +298,7 @@ class ShrunkenFit:
             missed = worst > most_by_chance(int(np.count_nonzero(off)), MISSED_BEYOND)
             goes_on = missed and (choice.together or given < most_given)
             done = (stalled or residual <= most_residual(freedom)) and not goes_on
-            yield params, dict(info) | {"residual": residual, "worst": worst if missed else 0.0}, done
+            yield params, answers, dict(info) | {"residual": residual, "worst": worst if missed else 0.0}, done
             if missed and given < most_given:
                 given, least = given + 1, np.inf  # the loss is another one from now on
                 aim = aim.given_back(off)
@@ -366,6 +362,12 @@ class ShrunkenFit:
             if step > 1:
                 break  # the other direction is where it came from
         return split.enough(split.together(best))
+
+
+def _missed(answers: np.ndarray, target: Target) -> Info:
+    """The largest residual of some answers, in units of the noise, and what it would be by chance at most."""
+    residuals = target.on.standardised(answers)
+    return {"worst": float(np.abs(residuals).max()), "worst_by_chance": most_by_chance(len(residuals))}
 
 
 def _answered_by(public: PublicTable, queries: Sequence[Queries]) -> list[Queries]:
@@ -433,10 +435,6 @@ class Target:
     def on(self) -> OnQueries:
         """What was measured, over the queries."""
         return self.measured.on(self.queries)
-
-    def answers(self, family: Relaxed, params: Params) -> np.ndarray:
-        """The answers to the queries."""
-        return family.answers(params, self.queries)
 
 
 @dataclass(frozen=True)
@@ -557,7 +555,7 @@ class Split:
         fit = settled(itertools.islice(descents, MOST_SHORT) if choice.short else descents, choice.descents)
         residual, worst = fit.last["residual"], fit.last["worst"]
         explained = worst <= most_by_chance(self.freedom, MISSED_FAR) and residual <= most_residual(self.freedom)
-        return Trial(choice, self._answers(fit.params, choice), fit.count, descents, residual, explained)
+        return Trial(choice, fit.answers, fit.count, descents, residual, explained)
 
     def together(self, trial: Trial) -> Trial:
         """The same with all rows in one fit, if the rows of one fit leave more than noise and it predicts better."""
@@ -572,16 +570,12 @@ class Split:
         best, count = trial.answers, trial.count
         if trial.choice.together:
             return trial.choice
-        for params, _, _ in itertools.islice(trial.further, max(0, MOST_USEFUL - count)):
-            new = self._answers(params, trial.choice)
+        for _, new, _, _ in itertools.islice(trial.further, max(0, MOST_USEFUL - count)):
             left = self.distance(best) - (1 + TAU**-2) * self.freedom
             if not self.closer(new, best, 2.0) or self.distance(best) - self.distance(new) < USEFUL * left:
                 break
             best, count = new, count + 1
         return replace(trial.choice, descents=min(count, MOST_USEFUL))
-
-    def _answers(self, params: Params, choice: Choice) -> np.ndarray:
-        return self._target.answers(self._update.rows_of(choice), params)
 
     def distance(self, answers: np.ndarray) -> float:
         """The squared distance to the second part, in units of the noise variance."""
@@ -610,9 +604,10 @@ class Split:
 
 @dataclass(frozen=True)
 class Fit:
-    """The rows with the smallest loss, the number of descents, and the diagnostics of the last one."""
+    """The rows with the smallest loss, their answers, the number of descents, and the diagnostics of the last one."""
 
     params: Params
+    answers: np.ndarray
     count: int
     last: Info
 
@@ -622,14 +617,14 @@ def settled(descents: Descents, least: int) -> Fit:
     that miss nothing the one with the smallest loss."""
     kept, smallest, count = None, (np.inf, np.inf), 0
     info: Info = {}
-    for params, info, done in descents:
+    for params, answers, info, done in descents:
         count += 1
         if kept is None or (info["worst"], info["loss"]) < smallest:
-            kept, smallest = params, (info["worst"], info["loss"])
+            kept, smallest = (params, answers), (info["worst"], info["loss"])
         if done and count >= least:
             break
     assert kept is not None
-    return Fit(kept, count, dict(info))
+    return Fit(*kept, count, dict(info))
 
 
 def most_residual(freedom: int) -> float:
