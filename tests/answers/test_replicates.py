@@ -137,6 +137,21 @@ def test_errors_are_pooled_by_size() -> None:
     assert typical.at(np.array([0.1, 0.9])) == pytest.approx(1e-2, rel=0.1)
 
 
+def test_errors_are_pooled_over_the_same_attributes(release: Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = release.replicates
+    assert found is not None
+    scopes = [(0, 1), (0, 1, 2)]
+    for scope, typical in zip(scopes, found.typical_of(scopes), strict=True):
+        marginal = Marginal.of(release.schema.domain, scope)
+        own = Typical.of(found.pilot.answers([marginal]), found.moved([marginal]))
+        assert np.allclose(typical.sizes, own.sizes, atol=1e-6)
+        assert np.allclose(typical.errors, own.errors, atol=1e-6)
+    monkeypatch.setattr("pointillist.answers.replicates.MOST_CELLS", 8)
+    fresh = replace(found)
+    assert fresh.typical_of([(0, 1, 2)])[0] is found.typical
+    assert fresh.typical_of([(0, 1)])[0] is not found.typical
+
+
 def test_the_number_of_replicates_is_checked() -> None:
     made = small_release()
     for wrong in (1, 101, 2.5):

@@ -13,14 +13,16 @@ data, with some noise. For methods without shrinkage the pilot is the model, and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from pointillist.answers.pooling import Typical, few_of
+from pointillist.answers.pooling import MOST_CELLS, Typical, few_of
 from pointillist.answers.simulating import Fractions, RepeatedPlan, SimulatedDoor
+from pointillist.answers.views import marginals_of
 from pointillist.data.columns import Merged
+from pointillist.data.domain import Attributes
 from pointillist.data.schema import Schema
 from pointillist.framework import Algorithm, Family, Log, Replay, run
 from pointillist.queries.base import Queries
@@ -99,7 +101,7 @@ class Replicates:
         models: the replicates.
         pilot: the model that they repeat.
         seed: the seed of the simulation.
-        typical: how far replicates are from the pilot, by the size of the answer.
+        typical: how far replicates are from the pilot, by the size of the answer, over the workload.
         inflated: by what their distances are multiplied, where the pilot is too smooth.
     """
 
@@ -108,6 +110,7 @@ class Replicates:
     seed: int
     typical: Typical
     inflated: float = 1.0
+    _pooled: dict[Attributes, Typical] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.models)
@@ -119,6 +122,21 @@ class Replicates:
             queries: the queries.
         """
         return np.asarray(np.stack([one.answers(queries) for one in self.models]) - self.pilot.answers(queries))
+
+    def typical_of(self, scopes: Sequence[Attributes]) -> list[Typical]:
+        """How far replicates are from the pilot, by the size of the answer, over the marginal of each of some scopes;
+        over the workload where that is too large.
+
+        Args:
+            scopes: the attributes that some queries are about, in increasing order.
+        """
+        domain = self.pilot.schema.domain
+        small = {scope for scope in scopes if domain.cells_of(scope) <= MOST_CELLS}
+        new = sorted(small - self._pooled.keys())
+        every = (marginals_of(one.family, one.params, domain, new) for one in (self.pilot, *self.models))
+        for scope, answers, *others in zip(new, *every, strict=True):
+            self._pooled[scope] = Typical.of(answers, np.stack(others) - answers)
+        return [self._pooled.get(scope, self.typical) for scope in scopes]
 
 
 def replicated(original: Original, wanted: Sequence[Queries], count: int, seed: int) -> Replicates:
