@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.answers.small import people, small_release
+from tests.answers.small import FAST, people, small_release
 
 from pointillist import Grid, InputError, Release, Schema, Table
 from pointillist.answers import Count, Original, Replicate
@@ -113,6 +113,16 @@ def test_no_more_replicates_are_made_at_a_time_than_fit_into_memory(
     for memory, most in ((100 * needed, 16), (6.5 * needed, 3), (0.1 * needed, 1)):
         monkeypatch.setattr("pointillist.answers.replicates.memory_here", lambda memory=memory: memory)
         assert _workers(release.family, queries) == most
+
+
+def test_a_pilot_keeps_dependencies_that_a_strong_shrinkage_takes() -> None:
+    made = small_release(settings=FAST | {"strength": 60.0}).replicate(2, progress=False)
+    assert made.replicates is not None
+    pair = Marginal.of(made.schema.domain, (1, 2))
+    tables = [one.answers([pair]).reshape(2, 2) for one in (made.replicates.pilot, *made.replicates.models)]
+    pilot, *others = [table[1, 1] - table[1].sum() * table[:, 1].sum() for table in tables]
+    assert pilot > 0.02  # 0.04 in the table
+    assert max(others) < 0.5 * pilot
 
 
 def test_replicates_are_saved_with_the_release_and_need_nothing_else(release: Release, tmp_path: Path) -> None:

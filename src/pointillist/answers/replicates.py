@@ -7,7 +7,9 @@ follows from what is released, so that it costs no privacy and needs no data.
 The pilot takes the place of the private table. The model itself would be too smooth for it: dependencies that the fit
 has shrunken once are shrunken by less the second time, so that replicates would come out too close. The pilot is
 therefore fitted like the model but with a tenth of the shrinkage, which leaves dependencies about as strong as in the
-data, with some noise. For methods without shrinkage the pilot is the model, and intervals are widened instead.
+data, with some noise. Where the noise calls for more shrinkage than usual (s > 1), a tenth of it would still leave
+none, and replicates would know nothing of what the fit has taken from the data: there it is a tenth of the usual. For
+methods without shrinkage the pilot is the model, and intervals are widened instead.
 
 Replicates do not depend on each other. Where they only fit, they share the compiled program of the pilot and are made
 in threads, which XLA leaves free while it computes. A replicate has its own seed, so that it is the same in any thread.
@@ -44,7 +46,7 @@ STREAM = 0x7265706C
 """Separates the replicates from everything else that the same seed drives."""
 
 SHRUNKEN = 0.1
-"""How many times as strong the shrinkage of the pilot is."""
+"""How many times as strong the shrinkage of the pilot is: as that of the model, and of one with s = 1 at most."""
 
 SMOOTH = 1.3
 """By what distances are multiplied where the pilot is the model itself."""
