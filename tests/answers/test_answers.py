@@ -116,15 +116,16 @@ def test_a_column_of_one_value_is_known_exactly() -> None:
 
 @pytest.mark.slow
 def test_intervals_hold_as_often_as_they_say() -> None:
+    """Every release has its own simulated noise: with one seed, eight draws would decide about all intervals."""
     held = []
-    for seed in range(10):
+    for seed in range(40):
         table = people(seed=seed)
-        made = small_release(table, seed=seed, insecure_noise_seed=seed, epsilon=0.3).replicate(8, progress=False)
+        made = small_release(table, seed=seed, insecure_noise_seed=seed, epsilon=0.3).replicate(8, seed, progress=False)
         three = parse_workload("marginals:3", made.schema)
         _, low, high = intervals(made, three.queries, 0.95)
         true = fractions(table, three)
         held.append((low <= true) & (true <= high))
-    assert 0.88 < np.mean(held) <= 0.995
+    assert 0.93 < np.mean(held) <= 0.995
 
 
 @pytest.mark.parametrize(

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.answers.small import people, small_release
+from tests.answers.small import FAST, people, small_release
 
 from pointillist import Grid, InputError, Release, Schema, Table
-from pointillist.answers import Count
+from pointillist.answers import Count, Original, Replicate
 from pointillist.answers.pooling import Typical
+from pointillist.answers.replicates import _workers
 from pointillist.answers.simulating import SimulatedDoor
 from pointillist.data.columns import Merged
 from pointillist.privacy.curator import Ask
 from pointillist.privacy.facts import Facts
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.tie import Tie
+from pointillist.reporting import step
+from pointillist.updates import descent
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +68,61 @@ def test_replicates_are_determined_by_their_seed(release: Release) -> None:
         assert all(np.array_equal(model_of(release, i)[name], own) for name, own in model_of(again, i).items())
     assert not np.array_equal(model_of(again, 0)["logits"], model_of(other, 0)["logits"])
     assert not np.array_equal(model_of(release, 0)["logits"], model_of(release, 1)["logits"])
+
+
+def test_replicates_are_the_same_however_many_are_made_at_a_time(
+    release: Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = replace(release, replicates=None)
+    used, program = [], descent._program
+    monkeypatch.setattr(descent, "_program", lambda *parts: used.append(program(*parts)) or used[-1])
+    made = [bare.replicate(4, progress=False, workers=workers) for workers in (1, 2, 4)]
+    for i in range(4):
+        first, *others = (model_of(one, i) for one in made)
+        assert all(np.array_equal(other[name], own) for other in others for name, own in first.items())
+    assert len(used) >= 3 * (1 + 4)  # the pilot and the replicates, in each case
+    assert {id(one) for one in used} == {id(used[0])}
+    assert used[0].traces == 1
+    with pytest.raises(InputError, match="workers"):
+        bare.replicate(2, workers=0)
+
+
+def test_a_replicate_that_fails_stops_the_others(release: Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    def failing(pilot: Original, source: np.random.SeedSequence) -> Replicate:
+        started.append(source.spawn_key[-1])
+        if source.spawn_key[-1] == 0:
+            raise OSError("no space")
+        while True:
+            step("fitting", 1, 2)
+            time.sleep(0.01)
+
+    monkeypatch.setattr("pointillist.answers.replicates._simulated", failing)
+    with pytest.raises(OSError, match="no space"):
+        replace(release, replicates=None).replicate(8, progress=False, workers=2)
+    assert len(started) < 8
+
+
+def test_no_more_replicates_are_made_at_a_time_than_fit_into_memory(
+    release: Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = release.workload.queries
+    needed = release.family.working_set(queries)
+    monkeypatch.setattr("pointillist.answers.replicates.cores", lambda: 16)
+    for memory, most in ((100 * needed, 16), (6.5 * needed, 3), (0.1 * needed, 1)):
+        monkeypatch.setattr("pointillist.answers.replicates.memory_here", lambda memory=memory: memory)
+        assert _workers(release.family, queries) == most
+
+
+def test_a_pilot_keeps_dependencies_that_a_strong_shrinkage_takes() -> None:
+    made = small_release(settings=FAST | {"strength": 60.0}).replicate(2, progress=False)
+    assert made.replicates is not None
+    pair = Marginal.of(made.schema.domain, (1, 2))
+    tables = [one.answers([pair]).reshape(2, 2) for one in (made.replicates.pilot, *made.replicates.models)]
+    pilot, *others = [table[1, 1] - table[1].sum() * table[:, 1].sum() for table in tables]
+    assert pilot > 0.02  # 0.04 in the table
+    assert max(others) < 0.5 * pilot
 
 
 def test_replicates_are_saved_with_the_release_and_need_nothing_else(release: Release, tmp_path: Path) -> None:
@@ -135,6 +194,21 @@ def test_errors_are_pooled_by_size() -> None:
     typical = Typical.of(answers, moved)
     assert typical.at(np.array([0.001]))[0] == pytest.approx(1e-4, rel=0.1)
     assert typical.at(np.array([0.1, 0.9])) == pytest.approx(1e-2, rel=0.1)
+
+
+def test_errors_are_pooled_over_the_same_attributes(release: Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = release.replicates
+    assert found is not None
+    scopes = [(0, 1), (0, 1, 2)]
+    for scope, typical in zip(scopes, found.typical_of(scopes), strict=True):
+        marginal = Marginal.of(release.schema.domain, scope)
+        own = Typical.of(found.pilot.answers([marginal]), found.moved([marginal]))
+        assert np.allclose(typical.sizes, own.sizes, atol=1e-6)
+        assert np.allclose(typical.errors, own.errors, atol=1e-6)
+    monkeypatch.setattr("pointillist.answers.replicates.MOST_CELLS", 8)
+    fresh = replace(found)
+    assert fresh.typical_of([(0, 1, 2)])[0] is found.typical
+    assert fresh.typical_of([(0, 1)])[0] is not found.typical
 
 
 def test_the_number_of_replicates_is_checked() -> None:

@@ -245,9 +245,12 @@ def test_descents_are_short_where_they_leave_no_more_than_noise(monkeypatch: pyt
     for table, short, steps in ((shuffled(chain(3000)), 1.0, 200.0), (chain(3000), 0.0, 600.0)):
         log = learn(table, 0.1)[1]
         assert (log.info[-1]["short"], log.info[-1]["steps"]) == (short, steps)
-        kept = update_of(all_kway(table.domain, 3)).again(log).kept
+        update, strength = update_of(all_kway(table.domain, 3)), log.info[-1]["strength"]
+        kept, less = update.again(log).kept, update.again(log, 0.1).kept
         assert kept is not None
-        assert kept.short == (short > 0)
+        assert (kept.short, kept.strength) == (short > 0, strength)
+        assert less is not None
+        assert less.strength == pytest.approx(0.1 * min(1.0, strength))
 
 
 def test_small_tables_have_long_descents() -> None:

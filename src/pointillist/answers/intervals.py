@@ -5,11 +5,12 @@ estimated by
 
     s^2 = max(own^2, (m own^2 + w typical(f)^2) / (m + w)),      own^2 = mean_r d_r^2,
 
-where typical is the pooled error of answers of similar size (:mod:`pointillist.answers.pooling`): it widens an interval
-that came out narrow by chance, and never narrows one, since a sum over many cells has a larger error than a cell of its
-size. The interval is f -+ k t s, with the quantile t of Student's distribution with m + w degrees of freedom. k is 1
-for answers below 0.001 and 1.1 above 0.01, where simulated errors were found to be somewhat too small. Other statistics
-have no cells of similar size: own^2 stands alone, and is widened by a factor.
+where typical is the pooled error of cells of similar size over the same attributes
+(:mod:`pointillist.answers.pooling`): it widens an interval that came out narrow by chance, and never narrows one, since
+a sum over many cells has a larger error than a cell of its size. The interval is f -+ k t s, with the quantile t of
+Student's distribution with m + w degrees of freedom. k is 1 for answers below 0.001 and 1.2 above 0.01, where simulated
+errors were found to be somewhat too small, and 1.2 for all answers that no measurement tells: what nobody has measured
+is in no simulation. Other statistics have no cells of similar size: own^2 stands alone, and is widened by a factor.
 
 The interval of a quantile holds the values whose share of smaller ones may be the one that was asked for (Woodruff's
 method): what is uncertain is the share.
@@ -28,8 +29,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from pointillist.answers.measured import FromNoise, total_sigma
-from pointillist.answers.pooling import size_of
+from pointillist.answers.measured import FromNoise, Known, total_sigma
+from pointillist.answers.pooling import Typical, size_of
 from pointillist.answers.released import Released
 from pointillist.answers.replicates import Replicates
 from pointillist.answers.statistics import Count, Quantile, Share, Statistic, require_columns
@@ -39,14 +40,16 @@ from pointillist.errors import InputError, Shown, brief
 from pointillist.queries.base import Queries
 from pointillist.queries.formulas import Undecided
 from pointillist.queries.predicates import Predicates
+from pointillist.queries.workload import offsets_of
 
 __all__ = ["Answer", "answered", "intervals"]
 
 WEIGHT = 8
-"""w: how many replicates the pooled error of answers of similar size counts for."""
+"""w: how many replicates the pooled error of cells of similar size counts for."""
 
-WIDENED = ((-3.0, -2.0), (1.0, 1.1))
-"""By what errors of shares are multiplied, by the decimal logarithm of their size."""
+WIDENED, UNTOLD = ((-3.0, -2.0), (1.0, 1.2)), 1.2
+"""k: by what errors of shares are multiplied that measurements tell, by the decimal logarithm of their size; and of
+others."""
 
 ALONE = 1.15
 """By what errors are multiplied where there is nothing to pool."""
@@ -101,35 +104,60 @@ def _found(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Estimates, the ends of their intervals, and whether these come from a measurement."""
     estimate = release.family.answers(release.params, queries)
+    from_noise = FromNoise(release.schema.domain, release.log)
+    known = [from_noise.of(one) for one in queries]
     half = np.full(len(estimate), np.nan)
     if release.replicates is not None:
-        half = _half(estimate, release.replicates.moved(queries), release.replicates, level)
-    low, high, measured = _narrowed(release, queries, estimate, half, level)
+        ends = offsets_of(queries)[1:-1]
+        cells = zip(
+            *(np.split(some, ends, axis=-1) for some in (estimate, release.replicates.moved(queries))), strict=True
+        )
+        typical = release.replicates.typical_of([one.scope for one in queries])
+        halves = [
+            _half(answers, _Apart(moved, errors, told is not None), release.replicates, level)
+            for (answers, moved), errors, told in zip(cells, typical, known, strict=True)
+        ]
+        half = np.concatenate([half[:0], *halves])
+    low, high, measured = _narrowed(known, queries, estimate, half, level)
     return estimate, np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0), measured
 
 
-def _half(answers: np.ndarray, moved: np.ndarray, replicates: Replicates, level: float) -> np.ndarray:
-    """Half of the width of the intervals of shares, given how far each replicate is from the pilot, one per line."""
-    own, typical = np.mean(moved**2, axis=0), replicates.typical.at(answers) ** 2
+@dataclass(frozen=True)
+class _Apart:
+    """How far replicates are from the pilot at some shares.
+
+    Attributes:
+        moved: the distance of each replicate, one per line.
+        typical: the distances of cells over the same attributes.
+        told: whether measurements tell the shares by themselves.
+    """
+
+    moved: np.ndarray
+    typical: Typical
+    told: bool
+
+
+def _half(answers: np.ndarray, apart: _Apart, replicates: Replicates, level: float) -> np.ndarray:
+    """Half of the width of the intervals of shares."""
+    own, typical = np.mean(apart.moved**2, axis=0), apart.typical.at(answers) ** 2
     freedom = len(replicates) + WEIGHT
     square = np.maximum(own, (len(replicates) * own + WEIGHT * typical) / freedom)
-    widened = np.interp(np.log10(np.maximum(size_of(answers), 1e-9)), *WIDENED)
+    widened = np.interp(np.log10(np.maximum(size_of(answers), 1e-9)), *WIDENED) if apart.told else UNTOLD
     return np.asarray(replicates.inflated * widened * stdtrit(freedom, (1 + level) / 2) * np.sqrt(square))
 
 
 def _narrowed(
-    release: Released, queries: Sequence[Queries], estimate: np.ndarray, half: np.ndarray, level: float
+    known: Sequence[Known | None], queries: Sequence[Queries], estimate: np.ndarray, half: np.ndarray, level: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The intervals of the measurements where they are narrower, or the only ones, and where that is."""
     low, high, at, z = estimate - half, estimate + half, 0, ndtri((1 + level) / 2)
-    measured, from_noise = np.zeros(len(estimate), bool), FromNoise(release.schema.domain, release.log)
-    for one in queries:
+    measured = np.zeros(len(estimate), bool)
+    for one, told in zip(queries, known, strict=True):
         cells = slice(at, at + one.size)
         at += one.size
-        known = from_noise.of(one)
-        if known is None:
+        if told is None:
             continue
-        answers, sigma = known.answers, known.sigma
+        answers, sigma = told.answers, told.sigma
         measured[cells] = better = ~(high[cells] - low[cells] <= 2 * z * sigma)
         low[cells] = np.where(better, np.minimum(answers - z * sigma, estimate[cells]), low[cells])
         high[cells] = np.where(better, np.maximum(answers + z * sigma, estimate[cells]), high[cells])
@@ -210,15 +238,23 @@ def _half_of(release: Released, statistic: Statistic, estimate: float, level: fl
         return float(z * total_sigma(release.log))
     moved = _moved(replicates, statistic)
     if isinstance(statistic, Share) and statistic.given is None:
-        return float(_half(np.array([estimate]), moved[:, None], replicates, level)[0])
+        return _half_of_share(release, statistic, estimate, moved, level)
     if isinstance(statistic, Count):
         part = estimate / rows
-        half = rows * float(_half(np.array([part]), moved[:, None] / rows, replicates, level)[0])
+        half = rows * _half_of_share(release, statistic, part, moved / rows, level)
         return math.hypot(half, z * part * total_sigma(release.log))
     if not len(moved):
         return math.inf
     error = ALONE * replicates.inflated * math.sqrt(np.mean(moved**2))
     return float(stdtrit(len(moved), (1 + level) / 2) * error)
+
+
+def _half_of_share(release: Released, statistic: Statistic, part: float, moved: np.ndarray, level: float) -> float:
+    """Half of the width of the interval of the share of the rows for which a condition holds."""
+    assert release.replicates is not None
+    (typical,) = release.replicates.typical_of([release.schema.domain.attributes(statistic.columns)])
+    apart = _Apart(moved[:, None], typical, _told(release, statistic) is not None)
+    return float(_half(np.array([part]), apart, release.replicates, level)[0])
 
 
 def _moved(replicates: Replicates, statistic: Statistic) -> np.ndarray:

@@ -1,9 +1,13 @@
 """How far replicates are from the pilot, pooled over answers of similar size.
 
 Eight replicates say little about the error of a single cell: replicates that are near the pilot by chance would make an
-interval far too narrow. Cells of similar size have similar errors, so their squared distances are averaged. These are
-distances from the *pilot*, not from the mean of the replicates: what the fit does to every simulated run alike, such as
-shrinking a dependency, it has done to the data, too. So bias counts as well as spread.
+interval far too narrow. Cells of similar size in one marginal have similar errors, so their squared distances are
+averaged. Over several marginals they may not: a cell of three attributes is a share of a larger cell of two, which was
+measured, and has that share of its error, which is far less than the error of a measured cell of the same size. Only
+where a marginal is too large is the average one over the workload.
+
+These are distances from the *pilot*, not from the mean of the replicates: what the fit does to every simulated run
+alike, such as shrinking a dependency, it has done to the data, too. So bias counts as well as spread.
 """
 
 from __future__ import annotations
@@ -18,9 +22,9 @@ from pointillist.queries.base import Queries
 __all__ = ["Typical", "few_of", "size_of"]
 
 MOST_CELLS = 200_000
-"""About how many cells errors are pooled over, at most."""
+"""About how many cells of a workload errors are pooled over, and those of the largest marginal."""
 
-CHUNKS, LEAST_CELLS = 40, 25
+CHUNKS, LEAST_CELLS = 40, 8
 """The largest number of sizes at which the error is known, and the fewest cells that it is averaged over."""
 
 

@@ -7,26 +7,38 @@ follows from what is released, so that it costs no privacy and needs no data.
 The pilot takes the place of the private table. The model itself would be too smooth for it: dependencies that the fit
 has shrunken once are shrunken by less the second time, so that replicates would come out too close. The pilot is
 therefore fitted like the model but with a tenth of the shrinkage, which leaves dependencies about as strong as in the
-data, with some noise. For methods without shrinkage the pilot is the model, and intervals are widened instead.
+data, with some noise. Where the noise calls for more shrinkage than usual (s > 1), a tenth of it would still leave
+none, and replicates would know nothing of what the fit has taken from the data: there it is a tenth of the usual. For
+methods without shrinkage the pilot is the model, and intervals are widened instead.
+
+Replicates do not depend on each other. Where they only fit, they share the compiled program of the pilot and are made
+in threads, which XLA leaves free while it computes. A replicate has its own seed, so that it is the same in any thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from pointillist.answers.pooling import Typical, few_of
+from pointillist.answers.pooling import MOST_CELLS, Typical, few_of
 from pointillist.answers.simulating import Fractions, RepeatedPlan, SimulatedDoor
+from pointillist.answers.views import marginals_of
 from pointillist.data.columns import Merged
+from pointillist.data.domain import Attributes
+from pointillist.data.parquet import memory_here
 from pointillist.data.schema import Schema
+from pointillist.data.threads import cores
+from pointillist.errors import PointillistError
 from pointillist.framework import Algorithm, Family, Log, Replay, run
 from pointillist.queries.base import Queries
 from pointillist.queries.marginal import Marginal
 from pointillist.refining import Refining
-from pointillist.reporting import step
+from pointillist.reporting import reporting_to, step
 
 __all__ = ["PILOT", "Original", "Replicate", "Replicates", "model_arrays", "replicated", "to_arrays"]
 
@@ -34,10 +46,13 @@ STREAM = 0x7265706C
 """Separates the replicates from everything else that the same seed drives."""
 
 SHRUNKEN = 0.1
-"""How many times as strong the shrinkage of the pilot is."""
+"""How many times as strong the shrinkage of the pilot is: as that of the model, and of one with s = 1 at most."""
 
 SMOOTH = 1.3
 """By what distances are multiplied where the pilot is the model itself."""
+
+SHARE_OF_MEMORY = 0.5
+"""The share of the memory of this machine that replicates that are made together may take, by an estimate."""
 
 PILOT = "pilot_"
 """Before the names of the saved arrays of the pilot."""
@@ -99,7 +114,7 @@ class Replicates:
         models: the replicates.
         pilot: the model that they repeat.
         seed: the seed of the simulation.
-        typical: how far replicates are from the pilot, by the size of the answer.
+        typical: how far replicates are from the pilot, by the size of the answer, over the workload.
         inflated: by what their distances are multiplied, where the pilot is too smooth.
     """
 
@@ -108,6 +123,7 @@ class Replicates:
     seed: int
     typical: Typical
     inflated: float = 1.0
+    _pooled: dict[Attributes, Typical] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.models)
@@ -120,8 +136,25 @@ class Replicates:
         """
         return np.asarray(np.stack([one.answers(queries) for one in self.models]) - self.pilot.answers(queries))
 
+    def typical_of(self, scopes: Sequence[Attributes]) -> list[Typical]:
+        """How far replicates are from the pilot, by the size of the answer, over the marginal of each of some scopes;
+        over the workload where that is too large.
 
-def replicated(original: Original, wanted: Sequence[Queries], count: int, seed: int) -> Replicates:
+        Args:
+            scopes: the attributes that some queries are about, in increasing order.
+        """
+        domain = self.pilot.schema.domain
+        small = {scope for scope in scopes if domain.cells_of(scope) <= MOST_CELLS}
+        new = sorted(small - self._pooled.keys())
+        every = (marginals_of(one.family, one.params, domain, new) for one in (self.pilot, *self.models))
+        for scope, answers, *others in zip(new, *every, strict=True):
+            self._pooled[scope] = Typical.of(answers, np.stack(others) - answers)
+        return [self._pooled.get(scope, self.typical) for scope in scopes]
+
+
+def replicated(
+    original: Original, wanted: Sequence[Queries], count: int, seed: int, workers: int | None = None
+) -> Replicates:
     """Simulate runs and fit their models.
 
     Args:
@@ -129,19 +162,64 @@ def replicated(original: Original, wanted: Sequence[Queries], count: int, seed: 
         wanted: the queries of the workload: errors of answers of similar size are pooled over them.
         count: the number of replicates.
         seed: the seed of the simulation; the i-th replicate does not depend on how many there are.
+        workers: how many are made at the same time, where they only fit; by default as many as there are cores and as
+            the memory carries. It changes no replicate.
     """
     rough = hasattr(original.algorithm.update, "again") and _repeatable(original.log)
     pilot = _pilot(original, seed) if rough else original
+    sources = [np.random.SeedSequence(seed, spawn_key=(STREAM, i)) for i in range(count)]
+    workers = min(count, _workers(original.family, wanted) if workers is None else workers) if rough else 1
+    made = _together(pilot, sources, workers) if workers > 1 else (_simulated(pilot, source) for source in sources)
     models = []
-    for i in range(count):
-        step("replicating", i, count)
-        models.append(_simulated(pilot, np.random.SeedSequence(seed, spawn_key=(STREAM, i))))
-    step("replicating", count, count)
+    step("replicating", 0, count)
+    for one in made:
+        models.append(one)
+        step("replicating", len(models), count)
     truth = Replicate(pilot.family, pilot.params, float(pilot.log.estimated_total), pilot.schema)
     asked = few_of(wanted)
     answers = truth.answers(asked)
     moved = np.stack([one.answers(asked) for one in models]) - answers
     return Replicates(tuple(models), truth, seed, Typical.of(answers, moved), 1.0 if rough else SMOOTH)
+
+
+def _workers(family: Family[Any], wanted: Sequence[Queries]) -> int:
+    """How many replicates are made at the same time."""
+    needed = getattr(family, "working_set", family.footprint)(wanted)
+    return max(1, min(cores(), int(SHARE_OF_MEMORY * memory_here() / needed)))
+
+
+class _Stop:
+    """Shows nothing of what a thread is doing, and stops it when it is asked to."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
+    def phase(self, name: str, total: int | None) -> None:
+        """A phase begins."""
+
+    def step(self, name: str, done: int, total: int | None, info: dict[str, float]) -> None:
+        """Steps are made: the place to stop."""
+        if self.asked.is_set():
+            raise PointillistError("another replicate has failed, or somebody has interrupted them")
+
+
+def _together(pilot: Original, sources: Sequence[np.random.SeedSequence], workers: int) -> Iterator[Replicate]:
+    """The replicates in their order, made in threads."""
+    stop = _Stop()
+
+    def made(source: np.random.SeedSequence) -> Replicate:
+        with reporting_to(stop):
+            return _simulated(pilot, source)
+
+    with ThreadPoolExecutor(workers) as pool:
+        found = [pool.submit(made, source) for source in sources]
+        try:
+            for one in found:
+                yield one.result()
+        except BaseException:  # an interruption, too: what runs need not be waited for
+            stop.asked.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _repeatable(log: Log) -> bool:

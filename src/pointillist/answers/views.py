@@ -8,7 +8,7 @@ depends on how frequent its neighbours are. If there are too many combinations, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +16,13 @@ import numpy as np
 
 from pointillist.data.columns import Column
 from pointillist.data.conditions import Cells
-from pointillist.data.domain import Attributes
+from pointillist.data.domain import Attributes, Domain
 from pointillist.data.rules import column_cells
 from pointillist.data.schema import Schema
 from pointillist.framework import Family
 from pointillist.queries.marginal import Marginal
 
-__all__ = ["Records", "View"]
+__all__ = ["Records", "View", "marginals_of"]
 
 MOST_RECORDS = 200_000
 """The largest number of weighted records."""
@@ -80,7 +80,7 @@ class View:
             codes, weights = self._drawn(scope)
         else:
             grid = np.indices(domain.shape(scope)).reshape(len(scope), -1)
-            weights = self._marginal(scope)
+            weights = next(marginals_of(self.family, self.params, domain, [scope]))
             times = _in_proportion(weights) if several else np.ones(cells, np.intp)
             codes = [np.repeat(one, times) for one in grid]
             weights = np.repeat(weights / np.maximum(times, 1), times)
@@ -91,16 +91,27 @@ class View:
             found[column.name] = column_cells(column, decoded)
         return Records(found, weights / weights.sum(), self.total)
 
-    def _marginal(self, scope: Attributes) -> np.ndarray:
-        expected = getattr(self.family, "expected", None)
-        if expected is not None:  # without compiling anything
-            return np.asarray(next(iter(expected(self.params, [scope]))))
-        marginal = Marginal(scope, self.schema.domain.shape(scope))
-        return np.asarray(np.maximum(self.family.answers(self.params, [marginal]), 0.0))
-
     def _drawn(self, scope: Attributes) -> tuple[list[np.ndarray], np.ndarray]:
         drawn = self.family.sample(np.random.default_rng(STREAM), self.params, MOST_RECORDS)
         return [drawn[i] for i in scope], np.full(MOST_RECORDS, 1 / MOST_RECORDS)
+
+
+def marginals_of(
+    family: Family[Any], params: Any, domain: Domain, scopes: Sequence[Attributes]
+) -> Iterator[np.ndarray]:
+    """The flat marginals of a model over some scopes.
+
+    Args:
+        family, params: the model.
+        domain: its attributes.
+        scopes: the attributes of each marginal.
+    """
+    expected = getattr(family, "expected", None)
+    if expected is not None:  # without compiling anything
+        yield from map(np.asarray, expected(params, scopes))
+    elif scopes:
+        answers = family.answers(params, [Marginal(scope, domain.shape(scope)) for scope in scopes])
+        yield from np.split(np.maximum(answers, 0.0), np.cumsum([domain.cells_of(scope) for scope in scopes])[:-1])
 
 
 def _in_proportion(weights: np.ndarray) -> np.ndarray:

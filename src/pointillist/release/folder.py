@@ -236,7 +236,12 @@ class Release:
         return self if self.replicates is not None else self.replicate()
 
     def replicate(
-        self, replicates: int = REPLICATED, seed: int = 0, public: Any = None, progress: bool | None = None
+        self,
+        replicates: int = REPLICATED,
+        seed: int = 0,
+        public: Any = None,
+        progress: bool | None = None,
+        workers: int | None = None,
     ) -> Release:
         """The release with replicates: models of simulated runs, from which intervals come.
 
@@ -247,12 +252,16 @@ class Release:
             seed: the seed of the simulation.
             public: the public table that the release was made with, if there was one.
             progress: as in :func:`~pointillist.synthesize`.
+            workers: how many are made at the same time, where the method allows it; by default as many as there are
+                cores and as the memory carries. It changes no replicate.
         """
+        if workers is not None:
+            workers = at_least("workers", whole("workers", workers), 1, 2)
         count = between("replicates", whole("replicates", replicates), 2, MOST_REPLICATES, "give 8")
         seed = between("seed", whole("seed", seed), 0, 2**63 - 1, "use 0")
         original = self._original(public)
         with watched(progress):
-            return replace(self, replicates=replicated(original, self.workload.queries, count, seed))
+            return replace(self, replicates=replicated(original, self.workload.queries, count, seed, workers))
 
     def _original(self, public: Any = None) -> Original:
         """The run that replicates repeat."""

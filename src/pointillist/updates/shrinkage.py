@@ -200,14 +200,16 @@ class ShrunkenFit:
 
         Args:
             log: the transcript of that run.
-            shrunken: how many times as strong the shrinkage is.
+            shrunken: how many times as strong the shrinkage is. If that is below 1, it is no stronger than for a run
+                with s = 1: where noise hides most dependencies, s is large, and a share of it would still remove them.
         """
         last, rounds = log.info[-1] if log.info else {}, len(log.rounds)
         rule, hint = "must tell how its model was fitted", "ask for answers without intervals"
         check("strength" in last and "descents" in last, "release", Shown("one that does not"), rule, hint)
         together = self.fits > 1 and last.get("fits", self.fits) == 1  # which older releases do not tell: all were made
         short = last.get("short", 0.0) > 0  # which older releases do not tell: none was
-        kept = Choice(shrunken * last["strength"], last.get("public", 0.0), int(last["descents"]), together, short)
+        strength = last["strength"] if shrunken == 1 else shrunken * min(1.0, last["strength"])
+        kept = Choice(strength, last.get("public", 0.0), int(last["descents"]), together, short)
         return replace(self, kept=kept, rounds=None if self.rounds is None else lambda facts: rounds)
 
     def __call__(self, rng: np.random.Generator, params: Params, memory: Choice | None, log: Log) -> Updated:
