@@ -5,6 +5,7 @@ The operating system's randomness cannot be seeded, so a test rejects at 1e-6: f
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -14,7 +15,7 @@ from scipy import stats
 
 from pointillist.privacy import mechanisms
 from pointillist.privacy.insecure import InsecureSeededNoise
-from pointillist.privacy.mechanisms import Noise, OpenDPNoise, gaussian_scale, selection_scale
+from pointillist.privacy.mechanisms import PIECE, Noise, OpenDPNoise, gaussian_scale, selection_scale
 
 LEVEL = 1e-6
 WRONG = (0.7, 1.3)
@@ -83,6 +84,18 @@ def test_gaussian_of_a_small_scale_is_discrete() -> None:
 def test_gaussian_draws_are_uncorrelated_between_cells(name: str) -> None:
     noisy = NOISES[name]().add_gaussian(np.zeros(40_000, np.int64), 0.02, 1).reshape(-1, 2)
     assert stats.pearsonr(noisy[:, 0], noisy[:, 1]).pvalue > LEVEL
+
+
+def test_pieces_that_threads_draw_stay_in_place_and_have_noise_of_their_own() -> None:
+    size, sigma = 6 * PIECE + 17, 50.0
+    counts = 10_000 * np.arange(size, dtype=np.int64)
+    noise = OpenDPNoise().add_gaussian(counts, 1 / (2 * sigma**2), 1) - counts
+    assert noise.dtype == np.int64
+    assert np.abs(noise).max() < 10 * sigma
+    pieces = [noise[at : at + PIECE] for at in range(0, size - PIECE, PIECE)]
+    for one, other in itertools.combinations(pieces, 2):
+        assert np.mean(one == other) < 0.02  # 1 / (2 sqrt(pi) sigma) = 0.006 by chance
+        assert stats.pearsonr(one, other).pvalue > LEVEL / 100  # there are 15 pairs
 
 
 @pytest.mark.parametrize("name", NOISES)

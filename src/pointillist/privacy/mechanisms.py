@@ -13,10 +13,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["KEPT", "Noise", "OpenDPNoise", "gaussian_scale", "selection_scale"]
+from pointillist.data.threads import in_threads
+
+__all__ = ["KEPT", "PIECE", "Noise", "OpenDPNoise", "gaussian_scale", "selection_scale"]
 
 WIDER = 1e-12
 """The share by which every scale is rounded up."""
+
+PIECE = 1 << 13
+"""The number of cells whose noise a thread draws at a time, about."""
 
 KEPT = 1.9 * WIDER
 """The share of a charge that is not spent, at least: a scale that is larger by ``WIDER`` costs less by twice that. It
@@ -77,7 +82,10 @@ class OpenDPNoise:
     def add_gaussian(self, counts: np.ndarray, rho: float, sensitivity_squared: int) -> np.ndarray:
         mechanism, cost = _gaussian(gaussian_scale(rho, sensitivity_squared), sensitivity_squared)
         _require_cost(cost, rho)
-        noisy: np.ndarray = np.asarray(mechanism(_int64(counts)), dtype=np.int64)
+        # The noise of every cell is drawn by itself, so that pieces may be drawn by all cores: 10 microseconds a cell.
+        pieces = np.array_split(_int64(counts), max(1, len(counts) // PIECE))
+        drawn = map(mechanism, pieces) if len(pieces) == 1 else in_threads(mechanism, pieces)
+        noisy: np.ndarray = np.concatenate([np.asarray(piece, np.int64) for piece in drawn])
         return noisy
 
     def select(self, scores: np.ndarray, rho: float, sensitivity: int) -> int:
