@@ -13,14 +13,14 @@ from tests.answers.small import FAST, people, small_release
 from pointillist import Grid, InputError, Release, Schema, Table
 from pointillist.answers import Count, Original, Replicate
 from pointillist.answers.pooling import Typical
-from pointillist.answers.replicates import _workers
+from pointillist.answers.replicates import _workers, replicated
 from pointillist.answers.simulating import SimulatedDoor
 from pointillist.data.columns import Merged
 from pointillist.privacy.curator import Ask
 from pointillist.privacy.facts import Facts
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.tie import Tie
-from pointillist.reporting import step
+from pointillist.reporting import reporting_to, step
 from pointillist.updates import descent
 
 
@@ -102,6 +102,33 @@ def test_a_replicate_that_fails_stops_the_others(release: Release, monkeypatch: 
     with pytest.raises(OSError, match="no space"):
         replace(release, replicates=None).replicate(8, progress=False, workers=2)
     assert len(started) < 8
+
+
+def test_a_report_that_is_interrupted_stops_all_replicates(release: Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    def slow(pilot: Original, source: np.random.SeedSequence) -> Replicate:
+        started.append(source.spawn_key[-1])
+        for _ in range(200 if started[-1] else 1):  # the first one is made at once
+            step("fitting", 1, 2)
+            time.sleep(0.01)
+        assert release.replicates is not None
+        return release.replicates.pilot
+
+    class Interrupted:
+        def phase(self, name: str, total: int | None) -> None:
+            pass
+
+        def step(self, name: str, done: int, total: int | None, info: dict[str, float]) -> None:
+            if done == 1:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr("pointillist.answers.replicates._simulated", slow)
+    with pytest.raises(KeyboardInterrupt) as caught, reporting_to(Interrupted()):
+        replicated(release._original(), release.workload.queries, 24, 0, workers=3)
+    time.sleep(0.3)
+    assert caught.tb is not None  # which keeps the generator alive
+    assert len(started) < 10
 
 
 def test_no_more_replicates_are_made_at_a_time_than_fit_into_memory(

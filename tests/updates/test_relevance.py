@@ -39,6 +39,17 @@ def test_parts_count_by_the_wanted_queries_and_by_their_shares_and_not_by_their_
     assert relevance(parts(), [(1,)], SHARES)[(0, 1)] == 0
 
 
+def test_wide_queries_count_like_the_marginals_that_they_hold() -> None:
+    sizes = (2, 3, 4, *(2,) * 9)
+    domain = Domain(tuple(f"x{i}" for i in range(len(sizes))), sizes)
+    shares = [np.full(size, 1 / size) for size in sizes]
+    told = PartEstimates(domain, {scope: np.zeros(domain.shape(scope)) for scope in PRECISION}, PRECISION)
+    wide, halves = tuple(range(len(sizes))), [(0, 1), (0, 1, 2)]
+    many = relevance(told, [wide, wide, *halves], shares)
+    few = relevance(told, [(0, 1, 2), (0, 1, 2), *halves], shares)
+    assert many == pytest.approx(few)
+
+
 def test_where_no_wanted_query_has_a_part_precisions_count() -> None:
     only = PartEstimates(DOMAIN, {(0, 1): np.zeros((2, 3))}, {(0, 1): 7.0})
     assert relevance(only, [(2,)], SHARES) == {(0, 1): 7.0}

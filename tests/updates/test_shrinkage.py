@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -39,8 +40,9 @@ from pointillist.privacy.facts import Facts
 from pointillist.queries.base import Queries, parts_of
 from pointillist.queries.candidates import Whole
 from pointillist.queries.measurement import Measurement
+from pointillist.reporting import steps_of
 from pointillist.updates.losses import TiePenalty
-from pointillist.updates.shrinkage import KAPPA, PublicCells, ShrunkenFit, Target, nonnegative
+from pointillist.updates.shrinkage import KAPPA, TAU, PublicCells, ShrunkenFit, Split, Target, nonnegative
 from pointillist.updates.target import Measured, one_way
 
 DOMAIN = Domain(("a", "b", "c", "d"), (2, 3, 4, 30))
@@ -237,6 +239,28 @@ def test_the_strength_follows_how_strongly_the_columns_are_tied() -> None:
     strengths = [learn(table, 0.1)[1].info[-1]["strength"] for table in (chain(3000), shuffled(chain(3000)))]
     assert strengths[0] < 0.5
     assert strengths[1] >= 1.0
+
+
+def test_fits_are_judged_with_the_standard_error_of_what_is_held_out() -> None:
+    """Over splits of the noise, the gain of one model over another has the spread that judgements allow for."""
+    table = chain(2000)
+    workload = all_kway(table.domain, 2)
+    update = update_of(workload)
+    target = update.target(learn(table, 1.0, strength=1.0)[1])
+    rng = np.random.default_rng(0)
+    answers = fractions(table, Workload(table.domain, target.queries))
+    new, old = (answers + 0.003 * rng.standard_normal(len(answers)) for _ in range(2))
+    gains, errors = [], []
+    with steps_of("choosing") as made:
+        for seed in range(600):
+            split = Split(update, np.random.default_rng(seed), target, made, 1)
+            held_out, weights = split._held_out, split._relevance
+            gains.append(held_out.distance(old, weights) - held_out.distance(new, weights))
+            errors.append(split._error(held_out.apart(new, old, split._spread)))
+            assert split.better(new, old, 1.0) == (gains[-1] > errors[-1])
+    assert np.ptp(errors) < 1e-6 * errors[0]
+    # y itself has one draw of noise here; splitting adds tau^-2 times its variance.
+    assert np.std(gains) == pytest.approx(errors[0] * math.sqrt(TAU**-2 / (1 + TAU**-2)), rel=0.1)
 
 
 def test_descents_are_short_where_they_leave_no_more_than_noise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@
    parts, which other marginals have in common with it; one by one, they cost less and each gets what it deserves. The
    budget is split so that the forecast error of the workload is smallest (:mod:`pointillist.algorithms.forecast`).
    Strong ties get most, attributes without ties nothing. All residuals are one measurement: by replacing a row, nobody
-   changes all of them as much as each of them could be changed. Under replace the budget is split so that the worst
-   way in which two rows can differ changes little more than the others (:func:`against_the_worst`).
+   changes all of them as much as each of them could be changed. Under replace the budget is split so that
+   the forecast is smallest for the worst way in which two rows can differ (:func:`against_the_worst`).
 
 Nothing is selected by an exponential mechanism, so that the Gaussian account applies: a measurement may be chosen by
 earlier noisy ones at no extra cost. Where the noise on the ties would be larger than any tie, or where the workload is

@@ -194,7 +194,7 @@ class Forecast:
         Args:
             precision: of every component, so far.
             more: what can be spent: the sum of the precisions that it buys, times what each costs.
-            dearer: how many times as much each component costs, if it is not what one record changes.
+            dearer: by what factor each component costs more than what one record changes.
             start: the shares to begin with; equal ones if there are none.
             steps: the number of steps.
         """

@@ -18,8 +18,9 @@ in threads, which XLA leaves free while it computes. A replicate has its own see
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -171,10 +172,11 @@ def replicated(
     workers = min(count, _workers(original.family, wanted) if workers is None else workers) if rough else 1
     made = _together(pilot, sources, workers) if workers > 1 else (_simulated(pilot, source) for source in sources)
     models = []
-    step("replicating", 0, count)
-    for one in made:
-        models.append(one)
-        step("replicating", len(models), count)
+    with closing(made):  # an interruption of a report, too, stops the threads
+        step("replicating", 0, count)
+        for one in made:
+            models.append(one)
+            step("replicating", len(models), count)
     truth = Replicate(pilot.family, pilot.params, float(pilot.log.estimated_total), pilot.schema)
     asked = few_of(wanted)
     answers = truth.answers(asked)
@@ -203,7 +205,9 @@ class _Stop:
             raise PointillistError("another replicate has failed, or somebody has interrupted them")
 
 
-def _together(pilot: Original, sources: Sequence[np.random.SeedSequence], workers: int) -> Iterator[Replicate]:
+def _together(
+    pilot: Original, sources: Sequence[np.random.SeedSequence], workers: int
+) -> Generator[Replicate, None, None]:
     """The replicates in their order, made in threads."""
     stop = _Stop()
 

@@ -109,7 +109,10 @@ def _gaussian(scale: float, sensitivity_squared: int) -> tuple[Any, float]:
 
 @cache
 def _opendp() -> Any:
-    import opendp.measurements  # opendp.prelude would import scikit-learn and polars, too, where they are installed
+    import opendp.domains  # opendp.prelude would import scikit-learn and polars, too, where they are installed
+    import opendp.measurements
+    import opendp.measures
+    import opendp.metrics
     import opendp.mod
 
     opendp.mod.enable_features("contrib")

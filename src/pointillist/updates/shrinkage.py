@@ -43,7 +43,7 @@ the few strong ties, which are measured best, would ask for less shrinkage than 
 r_A in place of pi_A the standard error has r_A^2 / pi_A in the distance of f and g. s = 1 and s = 1.5^-7 are tried, and
 the second is taken if it is closer by three standard errors. From there s rises by 1.5 and then in steps of 1.5^2, up
 to 1.5^3, as long as the distance gets smaller, or else falls in such steps, down to 1.5^-11, as long as it gets smaller
-by three standard errors. From below 1 it rises unless it is three of them farther than the nearest one.
+by three standard errors. From below 1 it rises unless it is farther than the nearest fit by more than three of them.
 
 If the fit leaves clearly more than noise, the rows of all fits are tried in one fit: rows that differ can then carry
 more dependencies, and rows start again at cells that are missed by far
