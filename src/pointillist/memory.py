@@ -16,7 +16,7 @@ from pointillist.errors import InputError, brief
 __all__ = ["bytes_of", "compiled", "estimate", "of_texts", "peak_memory"]
 
 MB = 1_000_000
-LIBRARIES = 260 * MB
+LIBRARIES = 200 * MB
 """Python, NumPy, SciPy, pyarrow and OpenDP, as a run loads them."""
 JAX = 110 * MB
 """JAX and its libraries."""
