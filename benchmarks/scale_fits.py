@@ -18,6 +18,8 @@ from typing import Any
 
 from measuring.markdown import section
 
+from pointillist.checks import one_of
+
 MARGINALS = {"adult": "3", "adult-star": "3:64", "loans": "3:64", "acs-pa": "3:4096", "flights": "2"}
 """The tables, and the marginals that are asked for: their columns, and their number if not all are taken. Flights is a
 table of the registry with a drafted schema (:mod:`benchmarks.real_tables`), the others are named datasets."""
@@ -68,10 +70,15 @@ def source_of(name: str) -> tuple[Any, dict[str, Any]]:
     return named(name), {}
 
 
+def names_wanted() -> list[str]:
+    """The tables that are measured."""
+    wanted = os.environ.get("POINTILLIST_FITS", "")
+    return [one_of("POINTILLIST_FITS", name, MARGINALS) for name in wanted.split(",")] if wanted else list(MARGINALS)
+
+
 def run() -> str:
     """All tables, in fresh processes."""
-    wanted = os.environ.get("POINTILLIST_FITS", "")
-    names = wanted.split(",") if wanted else list(MARGINALS)
+    names = names_wanted()
     epsilon = os.environ.get("POINTILLIST_FITS_EPSILON", "1")
     lines, kind = [], ""
     for name in names:

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks import __main__ as benchmarks
-from benchmarks import coverage, edges, forecast, many_values, scale, scale_wide
+from benchmarks import coverage, edges, forecast, many_values, scale, scale_fits, scale_wide
 from measuring import data
 from measuring.data import pack, public_of, table_of, workload_of
 from measuring.machine import commit, machine, seconds, versions
 from measuring.markdown import fill, markers, section, table, write
 from measuring.runs import run_method, run_once
 
-from pointillist import Table
+from pointillist import InputError, Table
 from pointillist.data.domain import Domain
 from pointillist.data.kernel import joints_of
 from pointillist.planning import Features
@@ -228,3 +228,13 @@ def test_terms_are_chosen_without_the_origin_that_they_are_judged_on(monkeypatch
     off = {case.origin: [value for other, value in found.items() if other.origin == case.origin] for case in found}
     assert len(found) == 24
     assert np.std(off["demo"]) > 0.3
+
+
+def test_only_known_tables_are_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("POINTILLIST_FITS", raising=False)
+    assert scale_fits.names_wanted() == list(scale_fits.MARGINALS)
+    monkeypatch.setenv("POINTILLIST_FITS", "loans,adult")
+    assert scale_fits.names_wanted() == ["loans", "adult"]
+    monkeypatch.setenv("POINTILLIST_FITS", "loan")
+    with pytest.raises(InputError, match=r"POINTILLIST_FITS must be one of .*loans"):
+        scale_fits.names_wanted()
