@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from measuring.acs_paper import nearest_to_the_paper
-from pointillist import Categorical, Schema, Table, Workload, load
+from pointillist import Schema, Table, Workload, load
 from pointillist.data.datasets import is_dataset
 from pointillist.data.public import PublicTable
 from pointillist.queries.texts import parse_workload
@@ -71,9 +72,7 @@ def _dataset(name: str) -> Table:
     packed = os.environ.get("POINTILLIST_PACKED")
     if packed:
         with np.load(Path(packed) / f"{name}.npz") as arrays:
-            names, sizes, codes = arrays["names"], arrays["sizes"], arrays["codes"]
-        columns = [Categorical(str(n), tuple(range(int(size)))) for n, size in zip(names, sizes, strict=True)]
-        return Table(Schema(tuple(columns)), tuple(codes))
+            return Table(Schema.from_dict(json.loads(str(arrays["schema"]))), tuple(arrays["codes"]))
     return load(name)
 
 
@@ -83,8 +82,8 @@ def pack(folder: Path, names: Iterable[str]) -> list[str]:
     datasets = {dataset_of(name) for name in names}
     for name in sorted(datasets):
         table = table_of(name)
-        domain = table.domain
-        np.savez_compressed(folder / f"{name}.npz", names=domain.names, sizes=domain.sizes, codes=np.stack(table.codes))
+        schema = json.dumps(table.schema.to_dict())  # not the domain alone: the default knows ordered columns
+        np.savez_compressed(folder / f"{name}.npz", schema=schema, codes=np.stack(table.codes))
     return sorted(datasets)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from pointillist import Table, Workload, prepare
 from pointillist.data.public import PublicTable
+from pointillist.errors import PointillistError
 from pointillist.evaluation.accuracy import Errors, compare
 from pointillist.evaluation.report import fractions
 from pointillist.framework import run
@@ -65,6 +66,8 @@ def run_once(
         insecure_noise_seed=seed if noise is None else noise,
         zcdp=account == "zcdp",
     )
+    if job.stage is not None:
+        raise PointillistError("columns of this table are prepared first, at a cost: compare whole releases instead")
     start = time.perf_counter()
     params, log = run(job.algorithm, job.curator, seed)  # the loop alone: the rows of a release take time, too
     seconds = time.perf_counter() - start
