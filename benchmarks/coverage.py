@@ -5,8 +5,8 @@ Releases of all pairs are made with seeded noise, eight replicates each. Asked a
 every column on two others, on imputed tables. The truth is that of the real table, so nothing here is private.
 
 Finished runs are in benchmarks/results/coverage.csv. Runs are added to it, so that more seeds can follow later.
-Environment: POINTILLIST_COVERAGE_TABLES, _EPSILONS and _SEEDS say which runs are made, with ";" between them; without
-_SEEDS, what is finished is only shown.
+Environment: POINTILLIST_COVERAGE_TABLES, _EPSILONS, _KINDS and _SEEDS say which runs are made, with ";" between them;
+without _SEEDS, what is finished is only shown.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import csv
 import itertools
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -197,13 +197,14 @@ def of_slopes(release: Release, real: Table) -> np.ndarray:
     return np.stack([held, found.high - found.low, np.full(len(true), np.nan)], axis=1)
 
 
-def judged(name: str, epsilon: float, seed: int) -> list[Line]:
+def judged(name: str, epsilon: float, seed: int, kinds: Collection[str] = KINDS) -> list[Line]:
     """One run.
 
     Args:
         name: the table.
         epsilon: the budget.
         seed: the seed.
+        kinds: what is asked.
     """
     real = with_numbers(part_of(TABLES[name]))
     started = time.perf_counter()
@@ -211,10 +212,11 @@ def judged(name: str, epsilon: float, seed: int) -> list[Line]:
     seconds = time.perf_counter() - started
     triples = parse_workload(f"marginals:3:{MOST_TRIPLES}", real.schema, len(real)).queries
     ranges = parse_workload(RANGES, numbered(real.domain, ordered=True), len(real)).queries
-    found = [(KINDS[0], *one) for one in of_shares(release, real, release.workload.queries)]
-    found += [(KINDS[1], *one) for one in of_shares(release, real, triples)]
-    found += [(KINDS[2], *one) for one in of_shares(release, real, ranges)]
-    found += [(KINDS[3], "any", of_means(release, real)), (KINDS[4], "any", of_slopes(release, real))]
+    found: list[tuple[str, str, np.ndarray]] = []
+    for kind, queries in zip(KINDS[:3], (release.workload.queries, triples, ranges), strict=True):
+        found += [(kind, *one) for one in of_shares(release, real, queries)] if kind in kinds else []
+    for kind, asked in zip(KINDS[3:], (of_means, of_slopes), strict=True):
+        found += [(kind, "any", asked(release, real))] if kind in kinds else []
     lines = []
     for kind, size, rows in found:
         noise = rows[:, 2]
@@ -268,12 +270,13 @@ def make_missing(path: Path) -> None:
     Args:
         path: the CSV file.
     """
-    done = {(one.table, one.epsilon, one.seed) for one in read(path)}
+    done = {(one.table, one.epsilon, one.seed, one.kind) for one in read(path)}
     epsilons = [float(text) for text in _wanted("EPSILONS", list(map(str, EPSILONS)))]
     for seed, name, epsilon in itertools.product(_wanted("SEEDS", ()), _wanted("TABLES", list(TABLES)), epsilons):
         key = (name, epsilon, int(seed))
-        if key not in done:
-            append(path, judged(*key))
+        left = [kind for kind in _wanted("KINDS", KINDS) if (*key, kind) not in done]
+        if left:
+            append(path, judged(*key, left))
 
 
 def share(lines: Sequence[Line]) -> float:

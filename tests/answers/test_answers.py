@@ -11,7 +11,9 @@ from tests.answers.small import people, small_release
 from pointillist import Categorical, InputError, Predicates, Release, Schema, Table, parse_workload
 from pointillist.answers import Count, Mean, Quantile, Ratio, Share, Statistic, combine, intervals
 from pointillist.evaluation.report import fractions
+from pointillist.families.conditioning import Mixture
 from pointillist.queries.marginal import Marginal
+from pointillist.release.imputing import Moved
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +171,23 @@ def test_imputed_tables_differ_and_combine(table: Table, release: Release) -> No
     assert fixed.error < found.error
     assert found.error > np.sqrt(np.mean(variances))
     assert found.low < found.estimate < found.high
+
+
+def test_imputed_tables_are_moved_by_what_replicates_are_off(release: Release) -> None:
+    """By the same number of times the error of each replicate, in turn up and down."""
+    tables = release.datasets(4)
+    queries = release.workload.queries
+    assert release.replicates is not None
+    for n, (table, error) in enumerate(zip(tables, release.replicates.moved(queries), strict=False)):
+        moved = fractions(table, release.workload) - release.answers()
+        assert (-1) ** n * np.corrcoef(moved, error)[0, 1] > 0.8
+
+
+def test_what_imputed_rows_are_drawn_from_is_a_mixture_in_every_version_of_python() -> None:
+    """Since Python 3.12 an object has the members that its class has, and not those that `__getattr__` returns."""
+    members = {name for name in vars(Mixture) if not name.startswith("_")}
+    assert {"sample_labelled", "sample_masked", "expected"} <= members
+    assert members <= set(vars(Moved))
 
 
 def test_rubins_rules_are_those_of_the_book() -> None:

@@ -10,7 +10,7 @@ the pilot is a model, and smoother than the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from pointillist.answers.replicates import Replicate
 from pointillist.data.columns import Column, Merged
 from pointillist.data.domain import Attributes
 from pointillist.data.schema import Schema
-from pointillist.families.conditioning import Mixture
+from pointillist.families.conditioning import Allowed, Joint, Mixture
 
 __all__ = ["Imputed"]
 
@@ -78,7 +78,8 @@ def _moved(own: Column, other: Column, step: float) -> Column:
 
 @dataclass(frozen=True)
 class Moved:
-    """A family of mixtures that draws the rows of the model, and expects moved answers of them.
+    """A :class:`~pointillist.families.conditioning.Mixture` that draws the rows of the model, and expects moved answers
+    of them. All that a mixture has is written out here: what `__getattr__` returns does not make one since Python 3.12.
 
     Attributes:
         imputed: the model and what it is moved by.
@@ -86,8 +87,25 @@ class Moved:
 
     imputed: Imputed
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.imputed.model.family, name)
+    @property
+    def base(self) -> Any:
+        """The family of the model."""
+        return self.imputed.model.family
+
+    def sample_labelled(
+        self, rng: np.random.Generator, params: Any, rows: int
+    ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+        """Rows of the model, and from which row of the mixture each of them comes."""
+        found: tuple[tuple[np.ndarray, ...], np.ndarray] = self.base.sample_labelled(rng, params, rows)
+        return found
+
+    def sample_masked(
+        self, rng: np.random.Generator, params: Any, rows: int, joints: Sequence[Joint], allowed: Allowed | None
+    ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], np.ndarray]:
+        """The same, and with some attributes drawn again where their combination is not allowed."""
+        found: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], np.ndarray]
+        found = self.base.sample_masked(rng, params, rows, joints, allowed)
+        return found
 
     def expected(self, params: Any, scopes: Iterable[Attributes]) -> Iterator[np.ndarray]:
         """The flat marginals, moved and made possible."""
