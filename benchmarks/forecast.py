@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -35,9 +35,9 @@ from pointillist import Table, prepare
 from pointillist.data.sources import LaterSource
 from pointillist.errors import PointillistError
 from pointillist.memory import peak_memory
-from pointillist.planning import METRICS, Features, features_of, laws
+from pointillist.planning import METRICS, Features, Wanted, features_of, laws
 from pointillist.planning.features import FALLING, RISING, TERMS
-from pointillist.planning.law import FILE, probe
+from pointillist.planning.law import FILE, NAMES, probe
 from pointillist.planning.picture import as_svg
 from pointillist.queries.texts import parse_workload
 
@@ -52,25 +52,16 @@ FIELDS = (
     "table", "workload", "epsilon", "method", "seed", "max", "rmse", "tvd", "seconds", "memory", "estimated", "probe",
 )  # fmt: skip
 
-BASE = ("constant", "noise", "noise, binary columns")
-BENT = ("constant", "small noise", "large noise", "cells", "columns", "marginals", "spread")
-ERRORS = {
-    "max": (*BASE, "columns", "marginals"),
-    "rmse": ("constant", "noise", "noise, narrow columns", "cells", "columns", "order"),
-    "tvd": (*BASE, "small noise, low order", "binary columns", "size"),
-}
-"""The terms of each error, where only the schema is known."""
-SHAPED = ERRORS | {"max": BENT, "tvd": BENT}
-"""The same with the shape of the columns from a public table."""
-SECONDS = ("constant", "noise", "size", "columns")
-START = ("constant", "noise")
 POOL = (
-    "noise, narrow columns", "noise, binary columns", "small noise, low order", "binary columns", "cells", "columns",
-    "marginals", "order", "size",
+    "noise", "noise, narrow columns", "noise, binary columns", "binary columns", "cells", "columns", "marginals",
+    "order", "size",
 )  # fmt: skip
-BENT_POOL = (*POOL, "small noise", "large noise", "spread")
-MOST_TERMS = range(1, 5)
-"""What terms are chosen from anew, and how many of them are added to the first two."""
+MOST_TERMS = 2
+"""What terms of an error are chosen from, and how many of them are added at most to that of a made-up table."""
+SKEWED = {"tvd": ("order",)}
+"""The terms to choose from, by error, where the skew of columns is not known, on which this error depends most: terms
+that tell tables apart would say how skewed the tables at hand are, and lead astray on others."""
+SECONDS = ("constant", "noise", "size", "columns")
 RIDGE = 0.1
 """How strongly coefficients, for terms of the standard deviation 1, are drawn to 0, in cases."""
 BAND = 0.9
@@ -79,9 +70,6 @@ NEAR = 1.5
 DEFAULT = "auto"
 FEWEST = 4
 """A method needs runs on this number of tables to have a law."""
-MATCHED = 1.0
-"""Runs of the suite above this epsilon are left out: the laws in use were fitted when its rows were not yet matched to
-the model, which matters there."""
 ORIGINS = ("adult", "acs", "uk2011", "loans", "br2000", "demo")
 
 
@@ -200,8 +188,7 @@ def _found() -> Iterator[tuple[Case, dict[str, float]]]:
     for row in _rows(RESULTS / "suite.csv"):
         part, epsilon = suite.PARTS[row["table"]], float(row["epsilon"])
         case = Case(row["table"], part.workload, "add-remove", epsilon, row["method"])
-        if epsilon <= MATCHED:
-            yield case, {name: float(row[name]) for name in METRICS}
+        yield case, {name: float(row[name]) for name in METRICS}
     for row in _rows(EXPERIMENTS):
         plain = not (row["public"] or row["account"] or row["error"] or row["grouping"]) and row["parameters"] == "{}"
         if plain and all(row[name] for name in METRICS):
@@ -241,8 +228,8 @@ def _features(case: Case) -> tuple[Features, Features] | None:
     except PointillistError:
         return None
     sizes = zip(table.codes, table.domain.sizes, strict=True)
-    shares = [np.bincount(codes, minlength=size) / rows for codes, size in sizes]
-    plain, shaped = (features_of(situation.workload, situation.facts, known) for known in (None, shares))
+    shares = tuple(np.bincount(codes, minlength=size) / rows for codes, size in sizes)
+    plain, shaped = (features_of(Wanted(situation.workload, known), situation.facts) for known in (None, shares))
     assert plain is not None
     assert shaped is not None
     return plain, shaped
@@ -317,21 +304,38 @@ def residuals(
     return found
 
 
+def chosen(
+    cases: Sequence[Measured], metric: str, pool: Sequence[str], pick: Pick, signs: Mapping[str, int]
+) -> tuple[str, ...]:
+    """The terms whose laws are nearest to tables that they were not fitted to, in squares, for the default.
+
+    Args:
+        cases: measured cases.
+        metric: an error.
+        pool: the terms that may be added to that of a made-up table.
+        pick: which features of a case are used.
+        signs: as in :func:`fit`.
+    """
+    own = [one for one in cases if one.case.method == DEFAULT]
+    more = [some for count in range(MOST_TERMS + 1) for some in itertools.combinations(pool, count)]
+    sets = [("constant", f"made-up {metric}", *some) for some in more]
+    squares = [np.mean(np.square(_array(residuals(own, metric, terms, pick, signs)))) for terms in sets]
+    return sets[int(np.argmin(squares))]
+
+
 def chosen_anew(
     cases: Sequence[Measured], metric: str, pool: Sequence[str], pick: Pick, signs: Mapping[str, int]
 ) -> dict[Case, float]:
-    """The same for the default, where the terms are chosen anew for every origin, too, by the other origins alone.
+    """The residuals of the default, where the terms are chosen anew for every origin, too, by the other origins alone.
 
     The terms in use were chosen by the residuals that they are judged by. This is what is left of their accuracy if
     neither factors nor terms have seen the origin. The list of terms to choose from has, so it is still a best case.
     """
     own = [one for one in cases if one.case.method == DEFAULT]
-    sets = [(*START, *more) for count in MOST_TERMS for more in itertools.combinations(pool, count)]
     found: dict[Case, float] = {}
     for origin in sorted({one.case.origin for one in own}):
         known = [one for one in own if one.case.origin != origin]
-        squares = [np.mean(np.square([*residuals(known, metric, terms, pick, signs).values()])) for terms in sets]
-        law = fitted(known, metric, sets[int(np.argmin(squares))], pick, signs)[DEFAULT]
+        law = fitted(known, metric, chosen(known, metric, pool, pick, signs), pick, signs)[DEFAULT]
         left_out = (one for one in own if one.case.origin == origin)
         found |= {one.case: math.log(one.values[metric]) - value(law, pick(one)) for one in left_out}
     return found
@@ -366,18 +370,19 @@ class Judged:
         }
 
 
-def judged(
-    cases: Sequence[Measured],
-    metric: str,
-    terms: Sequence[str],
-    pick: Pick,
-    signs: Mapping[str, int],
-    pool: Sequence[str] = (),
-) -> Judged:
-    """Fit and judge the laws of one metric; with a pool also where terms are chosen from it anew."""
-    known = [one for one in cases if metric in one.values]
-    anew = chosen_anew(known, metric, pool, pick, signs) if pool else {}
-    return Judged(fitted(known, metric, terms, pick, signs), residuals(known, metric, terms, pick, signs), anew)
+def judged(cases: Sequence[Measured], metric: str, pool: Sequence[str], pick: Pick) -> Judged:
+    """Choose, fit and judge the laws of an error."""
+    signs = dict.fromkeys(RISING, 1)
+    terms = chosen(cases, metric, pool, pick, signs)
+    anew = chosen_anew(cases, metric, pool, pick, signs)
+    return Judged(fitted(cases, metric, terms, pick, signs), residuals(cases, metric, terms, pick, signs), anew)
+
+
+def judged_seconds(cases: Sequence[Measured]) -> Judged:
+    """Fit and judge the law of the time."""
+    known, signs = [one for one in cases if "seconds" in one.values], dict.fromkeys(FALLING, -1)
+    given = known, "seconds", SECONDS, lambda one: one.plain, signs
+    return Judged(fitted(*given), residuals(*given), {})
 
 
 @dataclass(frozen=True)
@@ -396,19 +401,16 @@ def outcome() -> Outcome:
     if os.environ.get("POINTILLIST_FORECAST_RUNS"):
         make_missing()
     cases = measured()
-    rising = dict.fromkeys(RISING, 1)
-    plain = {name: judged(cases, name, ERRORS[name], lambda one: one.plain, rising, POOL) for name in METRICS}
-    shaped = {name: judged(cases, name, SHAPED[name], lambda one: one.shaped, rising, BENT_POOL) for name in METRICS}
-    seconds = judged(cases, "seconds", SECONDS, lambda one: one.plain, dict.fromkeys(FALLING, -1))
-    return Outcome(cases, plain, shaped, seconds)
+    plain = {name: judged(cases, name, SKEWED.get(name, POOL), lambda one: one.plain) for name in METRICS}
+    shaped = {name: judged(cases, name, POOL, lambda one: one.shaped) for name in METRICS}
+    return Outcome(cases, plain, shaped, judged_seconds(cases))
 
 
 def write() -> None:
     """Write the laws into the package."""
     found = outcome()
     own = [one for one in found.cases if one.case.method == DEFAULT]
-    names = [name for name, number in asdict(own[0].plain).items() if number is not None]
-    limits = {name: [getattr(one.plain, name) for one in own] for name in names}
+    limits = {name: [getattr(one.plain, name) for one in own] for name in NAMES}
     spec = {
         "note": "written by python -m benchmarks forecast --write; do not edit",
         "runs": len(own),
@@ -471,10 +473,9 @@ def _summary(found: Outcome) -> str:
         "The laws in use",
         ("method", "from", "error", *heads, "band"),
         fixed,
-        "Here the terms are those of the package, which were chosen among thousands of sets by these same residuals, "
-        "and only the factors were fitted without the origin: the shares are too good. So each band is widened, by the "
-        "factor that lies between the two tables for the default. A method other than the default has the law of the "
-        "default times a constant.",
+        "Here the terms are those of the package, which were chosen by these same residuals, and only the factors were "
+        "fitted without the origin: the shares are too good. So each band is widened, by the factor that lies between "
+        "the two tables for the default. A method other than the default has the law of the default times a constant.",
         level=2,
     )
     return f"{first}\n{second}"
@@ -534,8 +535,8 @@ def _costs(found: Outcome) -> str:
         ("what", "cases", "within a factor of 2", "measured over forecast"),
         lines,
         "Seconds are those of the processor for a whole release, judged on tables that were left out, on the machine "
-        "where they were measured and without the probe. The machine was busy, and the probes of these runs were taken "
-        "later: they differ by a factor of two, and what a plan says on another machine was not checked. Memory is the "
-        "peak of a fresh process against the estimate from public facts.",
+        "where they were measured and without the probe. The machine was busy with other things. What a plan says "
+        "on another machine was not checked. Memory is the peak of a fresh process against the estimate from public "
+        "facts.",
         level=2,
     )

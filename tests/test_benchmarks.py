@@ -144,7 +144,7 @@ def test_ways_to_count_agree_and_the_plan_adds_up(monkeypatch: pytest.MonkeyPatc
 
 
 def made_up_case(table: str, noise: float, columns: float, tvd: float) -> forecast.Measured:
-    features = Features(noise, 3.0, 0.3, 0.5, columns, 2.0, 4.0, 7.0, 9.0)
+    features = Features(noise, 3.0, 0.3, 0.5, columns, 2.0, 4.0, 7.0, 9.0, noise, noise, noise)
     return forecast.Measured(
         forecast.Case(table, "marginals:2", "replace", 1.0, "auto"), {"tvd": tvd}, features, features
     )
@@ -217,7 +217,7 @@ def test_a_name_also_means_the_benchmarks_that_continue_it() -> None:
 
 def test_terms_are_chosen_without_the_origin_that_they_are_judged_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """A term that only helps on one origin is not chosen for it."""
-    monkeypatch.setattr(forecast, "MOST_TERMS", range(1, 2))
+    monkeypatch.setattr(forecast, "MOST_TERMS", 1)
     rng = np.random.default_rng(0)
     cases = [
         made_up_case(f"{origin} {n}", float(noise), float(columns), float(np.exp(noise + (origin == "demo") * columns)))

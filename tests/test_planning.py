@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 
 from pointillist import Categorical, Grid, InputError, Job, Schema, Table, load, prepare
+from pointillist.data.domain import Domain
 from pointillist.data.sources import LaterSource
-from pointillist.planning import METRICS, Estimate, Expected, Law, features_of, laws
+from pointillist.planning import METRICS, Estimate, Expected, Law, Wanted, features_of, laws, made_up
 from pointillist.planning.features import RISING, TERMS
+from pointillist.planning.made_up import MadeUp
 from pointillist.planning.picture import as_svg, as_text
 from pointillist.planning.plan import LONG, reached, show_seconds
+from pointillist.queries.workload import Workload
 
 SCHEMA = Schema(tuple(Categorical(f"c{n}", tuple(range(2 + n % 4)), ordered=True) for n in range(6)))
 
@@ -187,7 +190,7 @@ def test_a_law_is_a_sum_of_terms() -> None:
     found = law.estimate(features, scale=3.0)
     assert found.high / found.value == pytest.approx(1.5)
     assert found.value == pytest.approx(3 * law.value(features))
-    assert features_of(job_of(workload="prefixes:1").task.workload, job_of().facts) is None
+    assert features_of(Wanted(job_of(workload="prefixes:1").task.workload), job_of().facts) is None
 
 
 def test_a_plan_says_when_it_is_outside_of_what_was_measured() -> None:
@@ -216,3 +219,46 @@ def test_the_pictures() -> None:
     texts = [one.text for one in root.findall(f"{name}text")]
     assert {"epsilon", "max", "rmse", "tvd", "epsilon 0.5", "target (max)"} <= set(texts)
     assert "http" not in as_svg(plan).replace("http://www.w3.org/2000/svg", "")
+
+
+def made_up_of(shares: tuple[np.ndarray, ...] | None = None, workload: str = "marginals:2") -> MadeUp:
+    return MadeUp(job_of(workload=workload).task.workload, shares)
+
+
+def test_less_noise_and_more_rows_make_errors_of_a_made_up_table_smaller() -> None:
+    made = made_up_of()
+    for worse, better in ((0.1, 0.01), (1e-3, 1e-4)):
+        first, second, third = made.errors(worse, 1000), made.errors(better, 1000), made.errors(better, 10_000)
+        assert all(third[name] <= second[name] < first[name] < 0 for name in METRICS)
+        assert third["tvd"] < second["tvd"]
+        assert first["rmse"] < first["max"]
+
+
+def test_a_small_noise_on_one_column_is_the_error_of_its_cells() -> None:
+    """With one marginal of one column, the residual of m cells has a noise whose square is (1 - 1 / m) times that of
+    a cell, so that the expected distance is half of m times the mean size of a Gaussian."""
+    made = MadeUp(Workload.of(SCHEMA.domain, ["c3"]), None)
+    size, noise = SCHEMA.domain.sizes[3], 1e-6
+    sigma = noise * math.sqrt(1 - 1 / size)
+    found = made.errors(noise, 10**9)
+    expected = (sigma, sigma, size / 2 * math.sqrt(2 / math.pi) * sigma)
+    assert [math.exp(found[name]) for name in METRICS] == pytest.approx(expected, rel=1e-3)
+
+
+def test_noise_hides_less_where_columns_are_skewed() -> None:
+    even = tuple(np.full(size, 1 / size) for size in SCHEMA.domain.sizes)
+    skewed = tuple(np.array([0.97, *[0.03 / (size - 1)] * (size - 1)]) for size in SCHEMA.domain.sizes)
+    first, second = (made_up_of(shares).errors(0.01, 10_000) for shares in (even, skewed))
+    assert second["tvd"] < first["tvd"] - math.log(2)
+
+
+def test_some_marginals_stand_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = made_up_of(workload="marginals:3").errors(0.01, 10_000)
+    monkeypatch.setattr(made_up, "MOST", 10)
+    some = made_up_of(workload="marginals:3").errors(0.01, 10_000)
+    assert list(some.values()) == pytest.approx(list(every.values()), abs=0.15)
+
+
+def test_columns_with_a_single_value_have_no_error() -> None:
+    made = MadeUp(Workload.of(Domain(("one", "two"), (1, 1)), [("one", "two")]), None)
+    assert set(made.errors(0.01, 1000).values()) == {math.log(made_up.LEAST)}

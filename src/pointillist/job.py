@@ -33,7 +33,7 @@ from pointillist.errors import PointillistError, RunStopped, Shown, brief, in_sh
 from pointillist.families.relaxed import silence_compiler
 from pointillist.framework import Algorithm, Log, Round, run
 from pointillist.memory import bytes_of, estimate, of_texts
-from pointillist.planning import METRICS, Expected, Peak, Plan, Situation, expected, laws, make_plan
+from pointillist.planning import METRICS, Expected, Peak, Plan, Situation, Wanted, expected, laws, make_plan
 from pointillist.privacy.account import ledger_for, require_effect
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.composition import together_with
@@ -318,12 +318,11 @@ class Job:
         if target_error is not None:
             target = metric, share("target_error", real("target_error", target_error, 0.01), 0.01)
         shares = self._shares(public)
-        situation = replace(self.situation(rows), shares=shares)
+        found = self.situation(rows)
+        situation = replace(found, wanted=Wanted(found.workload, shares))
         others = [self._with_method(name, situation) for name in laws().errors if name != self.method.name]
         orders = [
-            (text, replace(one, shares=shares))
-            for k in ORDERS
-            if (one := self._with_workload(text := f"marginals:{k}", situation)) is not None
+            (text, one) for k in ORDERS if (one := self._with_workload(text := f"marginals:{k}", situation)) is not None
         ]
         return make_plan(situation, self._peak_for(situation.rows), [one for one in others if one], orders, target)
 
@@ -352,7 +351,7 @@ class Job:
         count = between("rows", whole("rows", count), 2, MOST_ROWS, "give for example 50000")
         return Situation(
             self.method.name,
-            self.task.workload,
+            Wanted(self.task.workload),
             self.algorithm.strategy.outline,
             self.stage,
             self.curator.ledger.budget,
@@ -381,7 +380,7 @@ class Job:
             queries = planned_workload(text, self.schema, situation.rows, self.stage)
             task = replace(self.task, workload=queries, public=None)
             outline = self.method.algorithm(task, self.settings).strategy.outline
-            return replace(situation, workload=task.workload, outline=outline)
+            return replace(situation, wanted=Wanted(task.workload, situation.shares), outline=outline)
         except PointillistError:
             return None
 

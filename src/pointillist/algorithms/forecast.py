@@ -165,14 +165,18 @@ class Forecast:
         several = (self.components.order > 1) & self.free
         self.prior[several] = (square[:, None] * self.shares)[several]
 
+    def left(self, precision: np.ndarray) -> np.ndarray:
+        """The variance v / (1 + pi_R v) that every group of cells of every component keeps."""
+        told = precision * self.components.boost
+        return np.asarray(self.prior / (1 + told[:, None] * self.prior))
+
     def errors(self, precision: np.ndarray) -> np.ndarray:
         """e_R of every component, for the precisions with which they are measured."""
         return self._errors(precision)[0]
 
     def _errors(self, precision: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """e_R, and its derivative by the precision of the component."""
-        told = precision * self.components.boost
-        left = self.prior / (1 + told[:, None] * self.prior)
+        left = self.left(precision)
         errors = ERROR * (self.counts * np.sqrt(left)).sum(axis=1)
         slopes = -ERROR / 2 * (self.counts * left**1.5).sum(axis=1) * self.components.boost
         return errors, slopes

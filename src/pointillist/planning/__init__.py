@@ -2,6 +2,7 @@
 
 from pointillist.planning.features import Features, features_of
 from pointillist.planning.law import METRICS, Estimate, Law, Laws, laws
+from pointillist.planning.made_up import Wanted
 from pointillist.planning.plan import Advice, Expected, Peak, Plan, Point, Target, expected, make_plan
 from pointillist.planning.situation import Situation
 
@@ -18,6 +19,7 @@ __all__ = [
     "Point",
     "Situation",
     "Target",
+    "Wanted",
     "expected",
     "features_of",
     "laws",

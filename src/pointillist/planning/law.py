@@ -125,7 +125,7 @@ class Laws:
             method: its name.
             features: of the run.
         """
-        return (self.errors if features.spread is None else self.shaped).get(method, {})
+        return (self.shaped if features.shaped else self.errors).get(method, {})
 
     def outside(self, features: Features) -> list[str]:
         """In what a run is outside of what the laws were fitted on, in words.
@@ -161,14 +161,19 @@ def read_laws(spec: Mapping[str, Any]) -> Laws:
 
 @cache
 def probe() -> float:
-    """Seconds of the processor for a fixed small piece of work: the shortest of a few tries."""
-    rng = np.random.default_rng(0)
-    factor = rng.random((400, 400))
-    return min(_seconds_of(factor) for _ in range(5))
+    """Seconds of the processor for a fixed small piece of work: the shortest of a few tries.
+
+    The work is of one thread: a matrix product would be of several, and what these wait for each other counts as
+    seconds of the processor, up to ten times as many on a busy machine.
+    """
+    values = np.random.default_rng(0).random(200_000)
+    return min(_seconds_of(values) for _ in range(5))
 
 
-def _seconds_of(factor: np.ndarray) -> float:
+def _seconds_of(values: np.ndarray) -> float:
     started = time.process_time()
     for _ in range(4):
-        np.exp(-(factor @ factor)).sum()
+        np.exp(-values).sum()
+        np.sort(values)
+        np.bincount((values * 1000).astype(np.int64))
     return time.process_time() - started

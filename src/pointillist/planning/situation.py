@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from pointillist.planning.features import Features, features_of
+from pointillist.planning.made_up import Wanted
 from pointillist.privacy.account import ledger_for
 from pointillist.privacy.budget import Budget
 from pointillist.privacy.curator import planned
@@ -42,25 +43,33 @@ class Situation:
 
     Attributes:
         method: the name of the method.
-        workload: the queries that are wanted.
+        wanted: the queries that are wanted, and what is known of the shape of columns.
         outline: the phases of the run.
         stage: what comes before it, if values are discovered or fine columns merged; else None.
         budget: what may be spent.
         rows: the number of rows.
         private: whether their true number is private, so that a share of the budget counts them.
         zcdp: whether the account is zCDP in any case.
-        shares: one-way marginals of a public table, if there is one.
     """
 
     method: str
-    workload: Workload
+    wanted: Wanted
     outline: Outline
     stage: Before | None
     budget: Budget
     rows: int
     private: bool
     zcdp: bool
-    shares: tuple[np.ndarray, ...] | None = None
+
+    @property
+    def workload(self) -> Workload:
+        """The queries that are wanted."""
+        return self.wanted.workload
+
+    @property
+    def shares(self) -> tuple[np.ndarray, ...] | None:
+        """One-way marginals of a public table, if there is one."""
+        return self.wanted.shares
 
     def at(self, epsilon: float) -> Situation:
         """The same with another epsilon.
@@ -97,4 +106,4 @@ class Situation:
     @cached_property
     def features(self) -> Features | None:
         """What a law looks at; None if no law holds for the workload."""
-        return features_of(self.workload, self.facts, self.shares)
+        return features_of(self.wanted, self.facts)
