@@ -17,7 +17,11 @@ from pointillist.privacy.facts import Facts
 from pointillist.privacy.sensitivity import square_of_counts
 from pointillist.queries.marginal import Marginal
 
-__all__ = ["FALLING", "RISING", "TERMS", "Features", "features_of"]
+__all__ = ["RISING", "SLOWER", "TERMS", "Features", "features_of"]
+
+LITTLE, MANY = math.log(5e-4), math.log(3000)
+"""Logs of a noise that is little, as a fraction of the rows, and of a number of cells: beyond both, there is more to
+fit than noise, so that descents are many and long."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ TERMS: dict[str, Callable[[Features], float]] = {
     "marginals": lambda f: f.marginals,
     "size": lambda f: f.size,
     "rows": lambda f: f.rows,
+    "many cells, little noise": lambda f: max(0.0, f.size - MANY) * max(0.0, LITTLE - f.noise),
 }
 """The terms that a law may have, by name."""
 
@@ -76,8 +81,8 @@ RISING = ("noise", "noise, narrow columns", "noise, binary columns", "made-up ma
 """Terms of an error whose coefficients must not be negative: it then falls with every epsilon and every row, as these
 terms do."""
 
-FALLING = ("noise",)
-"""Terms of the time whose coefficients must not be positive: less noise, more to fit."""
+SLOWER = ("many cells, little noise",)
+"""Terms of the time whose coefficients must not be negative: less noise, more to fit."""
 
 
 def features_of(wanted: Wanted, facts: Facts) -> Features | None:
