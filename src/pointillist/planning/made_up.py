@@ -7,7 +7,8 @@ from independence is in proportion to u_i u_j, and ``TYPICAL_DISTANCE`` where th
 
 **The run.** Every component of the wanted marginals (:mod:`pointillist.algorithms.forecast`) is measured with an equal
 share of the budget, as a residual: its cells keep the variance v / (1 + pi v) of their prior one. So a cell is off by
-its noise where that is small, and by what it could have told where the noise hides it.
+its noise where that is small, and by what it could have told where the noise hides it. The largest of N errors is taken
+to be sqrt(2 log N) times the largest standard deviation, as of N Gaussians.
 
 The law then corrects what a real run does better or worse, and real tables are like, by factors that are fitted.
 """
@@ -52,6 +53,7 @@ class MadeUp:
         every = {part for scope in scopes for part in subsets(scope)}
         self.measured = max(1, sum(min(domain.shape(part)) > 1 for part in every))
         """The number of components of the whole workload that there is something to say about."""
+        self.largest = math.sqrt(2 * math.log(workload.size))
         few = [scopes[n] for n in np.unique(np.linspace(0, len(scopes) - 1, MOST).astype(int))]
         self.cells = np.array([float(domain.cells_of(scope)) for scope in few])
         parts = sorted({part for scope in few for part in subsets(scope)})
@@ -77,7 +79,7 @@ class MadeUp:
         left = found.left(precision)
         squares = components.needs @ ((found.counts * left).sum(axis=1) * self.parts) / self.cells
         errors = {
-            "max": math.sqrt(left.max()),
+            "max": self.largest * math.sqrt(left.max()),
             "rmse": math.sqrt(squares.sum() / self.cells.sum()),
             "tvd": found.value(precision),
         }
