@@ -48,6 +48,9 @@ SHRINKING, SHORTEST = 0.7, 0.5
 SEEN = 3.5
 """The rows from a code to an end are seen if they are more than this many standard deviations of their noise."""
 
+LEAST_TRIES, MOST_TRIES = 20, 64
+"""How many such codes are tried, and as many again from the other side."""
+
 QUARTER, REACH = 4.0, 8.0
 """Beyond the last of them no row is further than ``REACH`` times the distance in which the rows before fall to a
 quarter: of an exponential tail that is 1 in 65,000 of them."""
@@ -215,20 +218,19 @@ def within_reach(tree: Tree, counts: np.ndarray, places: np.ndarray, smooth: np.
 
 
 def _unseen(tree: Tree, counts: np.ndarray, places: np.ndarray) -> int:
-    """How many of the first places hold no rows that noise does not explain.
-
-    The noise of the first 1, 2, 4, ... of them, and of all but as many, is known; it is interpolated in between.
-    """
-    powers = [1 << k for k in range(len(places).bit_length())]
-    widths = sorted({*powers, *(len(places) - power for power in powers)} - {0})
-    noise = []
-    for width in widths:
+    """How many of the first places hold no rows that noise does not explain: at most so many, as some numbers of them
+    are tried, more of them where few are left on either side."""
+    size = len(places)
+    tries = max(LEAST_TRIES, min(MOST_TRIES, MOST_SMOOTHED // size))
+    some = np.unique(np.geomspace(1, size, tries).astype(int))
+    beyond, before = np.cumsum(counts[places]), 0
+    for width in np.union1d(some, size - some[:-1]).tolist():
         weights = np.zeros(len(counts))
         weights[places[:width]] = 1.0
-        noise.append(math.sqrt(max(0.0, tree.variance(weights))))
-    most = SEEN * np.interp(np.arange(1, len(places) + 1), widths, noise)
-    seen = np.cumsum(counts[places]) > most
-    return int(np.argmax(seen)) if seen.any() else len(places)
+        if beyond[width - 1] > SEEN * math.sqrt(max(0.0, tree.variance(weights))):
+            return before
+        before = width
+    return size
 
 
 def _without_far_rows(counts: np.ndarray, unseen: int) -> np.ndarray:
