@@ -106,7 +106,7 @@ def test_rows_far_out_that_are_seen_are_kept() -> None:
 
 def test_a_line_on_which_nothing_is_seen_stays_as_it_is() -> None:
     tree, _ = wide_line(0.0)
-    counts = np.full(1_000, 0.01)
+    counts = np.full(1_024, 0.01)
     assert within_reach(tree, counts, np.arange(1_024), counts) == pytest.approx(counts)
 
 
