@@ -188,7 +188,7 @@ def prepare(
         check(target is None, "target", brief(target), rule, hint)
         queries, reason = planned_workload(workload, source.schema, most_cells, stage), None
     _require_countable(source, queries)
-    task = Task(queries, grouping, _public_table(public, planned_for), planned_for.lines)
+    task = Task(queries, grouping, _public_table(public, planned_for), planned_for.places)
     algorithm = chosen.algorithm(task, configured)
     outline = algorithm.strategy.outline if stage is None else stage.before(algorithm.strategy.outline)
     shown = 0.0 if stage is None else stage.shown
@@ -574,7 +574,7 @@ class Job:
             public: the public table, as it was given.
         """
         queries = Workload.from_dict(self.task.workload.to_dict(), schema.domain)
-        task = Task(queries, self.task.grouping, _public_table(public, schema), schema.lines)
+        task = Task(queries, self.task.grouping, _public_table(public, schema), schema.places)
         algorithm = self.method.algorithm(task, self.settings)
         return replace(self, task=task, algorithm=algorithm, known=self.facts, _started=[])
 

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from pointillist import Categorical, Grid, Schema, synthesize
-from pointillist.refining.trees import MOST_TAIL, TAIL, with_falling_tails
+from pointillist.refining.trees import (
+    MOST_TAIL,
+    TAIL,
+    Tree,
+    even_levels,
+    smoothed_line,
+    with_falling_tails,
+    within_reach,
+)
 
 
 def bell(codes: int = 60) -> np.ndarray:
@@ -71,3 +79,47 @@ def test_a_group_of_all_other_codes_is_not_spread_over_them() -> None:
             settings=quick,
         )
         assert release.table.to_pandas()["x"].mean() < 4 * values.mean()  # spread evenly, it is 500
+
+
+def wide_line(last: float) -> tuple[Tree, np.ndarray]:
+    """A tree of 1,024 codes, and an estimate: a bell among the first of them, and this number of rows in the last."""
+    levels = (*even_levels(1_024), np.arange(1_024))
+    counts = np.concatenate([bell(), np.zeros(964)])
+    counts[-1] = last
+    return Tree(levels, (10.0,) * len(levels), 0.0), counts
+
+
+def test_rows_that_noise_explains_end_within_the_reach_of_those_that_are_seen() -> None:
+    tree, counts = wide_line(0.0)
+    smooth = counts + np.where(np.arange(1_024) >= 60, 100 / 964, 0.0)  # 100 rows, which is less than noise explains
+    found = within_reach(tree, counts, np.arange(1_024), smooth)
+    assert found[:60] == pytest.approx(smooth[:60])
+    assert found[100:].sum() == 0
+    turned = within_reach(tree, counts[::-1], np.arange(1_024), smooth[::-1])
+    assert turned[::-1] == pytest.approx(found)
+
+
+def test_rows_far_out_that_are_seen_are_kept() -> None:
+    tree, counts = wide_line(100.0)
+    assert within_reach(tree, counts, np.arange(1_024), counts) == pytest.approx(counts)
+
+
+def test_a_line_on_which_nothing_is_seen_stays_as_it_is() -> None:
+    tree, _ = wide_line(0.0)
+    counts = np.full(1_024, 0.01)
+    assert within_reach(tree, counts, np.arange(1_024), counts) == pytest.approx(counts)
+
+
+def test_noise_of_many_empty_codes_puts_no_rows_far_out() -> None:
+    """A sum over hundreds of empty codes has many times the noise of one of them."""
+    tree, counts = wide_line(0.0)
+    beyond = np.zeros((2, 40))
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        noisy = [np.bincount(level, counts) + rng.normal(0, 10.0, level.max() + 1) for level in tree.levels]
+        estimate = tree.estimate(noisy, counts.sum())
+        smooth = smoothed_line(tree, estimate, np.arange(1_024))
+        kept = within_reach(tree, estimate, np.arange(1_024), smooth)
+        beyond[:, seed] = smooth[200:].sum(), kept[200:].sum()
+    assert (beyond[0] > 20.0).mean() > 0.1
+    assert (beyond[1] > 20.0).mean() < 0.05

@@ -125,6 +125,7 @@ def build(task: Task, settings: Settings) -> Algorithm[Params]:
             whole=settings.adaptive_rounds > 0,
             rounds=rounds,
             lines=task.lines,
+            places=task.places,
         ),
         output=Last(),
     )

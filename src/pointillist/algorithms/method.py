@@ -29,19 +29,24 @@ class Task:
         workload: the queries whose answers are wanted.
         grouping: whether queries are selected and measured one by one, or as whole marginals.
         public: a public table, if there is one.
-        lines: for every attribute the number of its codes, the first ones, that lie on a line; 0 without an order.
-            Empty if nothing is known about orders.
+        places: for every attribute where its codes, the first ones, lie on a line; none without an order. Empty if
+            nothing is known about orders.
     """
 
     workload: Workload
     grouping: Grouping = Grouping.MARGINAL
     public: PublicTable | None = None
-    lines: tuple[int, ...] = ()
+    places: tuple[tuple[float, ...], ...] = ()
 
     @property
     def domain(self) -> Domain:
         """The domain of the workload."""
         return self.workload.domain
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """For every attribute the number of its codes, the first ones, that lie on a line; 0 without an order."""
+        return tuple(map(len, self.places))
 
     @property
     def by_query(self) -> bool:

@@ -38,7 +38,7 @@ def repeated_method(
         public: that table.
     """
     method = METHODS[one_of("release: method", name, METHODS, "must be a method of this version")]
-    task = Task(workload, Grouping(grouping), _public(method, schema, digest, public), schema.lines)
+    task = Task(workload, Grouping(grouping), _public(method, schema, digest, public), schema.places)
     rule = f"must be a grouping of {method.name}"
     check(task.grouping in method.groupings, "release: grouping", grouping, rule, "make the release again")
     return method.algorithm(task, method.configure(settings))

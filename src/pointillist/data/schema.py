@@ -267,12 +267,17 @@ class Schema:
         return Domain(tuple(c.name for c in self.columns), tuple(c.size for c in self.columns))
 
     @property
-    def lines(self) -> tuple[int, ...]:
-        """For every column that a run has merged the number of its groups, the first ones, that lie on a line; 0 for
-        other columns. Such values are numbers, dates or ordered lists, whose neighbours are alike; bins of a schema
-        stand for themselves.
+    def places(self) -> tuple[tuple[float, ...], ...]:
+        """For every column that a run has merged the places of its groups, the first ones, that lie on a line; none for
+        other columns. Such values are numbers, whose means the places are, or dates or ordered lists, whose groups are
+        1 apart; bins of a schema stand for themselves.
         """
-        return tuple(_on_line(column) for column in self.columns)
+        return tuple(column.places if isinstance(column, Merged) else () for column in self.columns)
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """The number of :attr:`places` of every column."""
+        return tuple(map(len, self.places))
 
     def project(self, names: Sequence[str]) -> Schema:
         """Return the schema of the columns ``names``, in that order. Constants and identifiers are kept if named."""
@@ -526,11 +531,6 @@ def _problem(error: BaseException) -> str:
         words = re.sub(r"['\"].*['\"]", "...", str(error), flags=re.DOTALL)
         return str(fragment(Shown(words)))
     return "a number is too long" if "integer string" in str(error) else reason(error)
-
-
-def _on_line(column: Column) -> int:
-    """The number of groups of an ordered column before missing; 0 for a column that is not merged."""
-    return column.size - len(column.own) if isinstance(column, Merged) and column.ordered else 0
 
 
 def _width(column: Any) -> int:

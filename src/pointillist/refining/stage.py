@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from pointillist.data.columns import Categorical, Column, Merged
+from pointillist.data.columns.numbers import increasing_numbers
 from pointillist.data.messages import fragment
 from pointillist.data.schema import Schema
 from pointillist.errors import Shown
@@ -26,7 +27,14 @@ from pointillist.queries.groups import Groups
 from pointillist.queries.marginal import Marginal
 from pointillist.queries.measurement import Measurement
 from pointillist.refining.merging import merged_line, merged_parts
-from pointillist.refining.trees import Tree, even_levels, smoothed_line, smoothed_parts, with_falling_tails
+from pointillist.refining.trees import (
+    Tree,
+    even_levels,
+    smoothed_line,
+    smoothed_parts,
+    with_falling_tails,
+    within_reach,
+)
 from pointillist.strategies import noise_of
 
 __all__ = ["Refining", "most_groups"]
@@ -232,7 +240,7 @@ def merge(column: Column, tree: Tree, counts: np.ndarray) -> Merged:
     groups = np.zeros(column.size, np.intp)
     weights = smoothed(column, tree, counts)
     if len(rest) and column.ordered:
-        groups[rest] = merged_line(weights[rest], most, least, levels, _values(column, rest))[0]
+        groups[rest] = merged_line(weights[rest], most, least, levels, increasing_numbers(column, rest))[0]
     elif len(rest):
         groups[rest] = merged_parts(weights[rest], most, least, levels)
     groups[own] = groups[rest].max(initial=-1) + 1 + np.arange(len(own))
@@ -252,32 +260,23 @@ def smoothed(column: Column, tree: Tree, counts: np.ndarray) -> np.ndarray:
     if len(rest):
         shares = _public_shares(column)
         weights[rest] = (
-            with_falling_tails(smoothed_line(tree, counts, rest), tree.sigmas[-1])
+            _smoothed_line(tree, counts, rest)
             if column.ordered and shares is None
             else smoothed_parts(tree, counts, rest, shares)
         )
     return weights
 
 
+def _smoothed_line(tree: Tree, counts: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """The smoothed counts of codes on a line, with ends that fall."""
+    smooth = within_reach(tree, counts, places, smoothed_line(tree, counts, places))
+    return with_falling_tails(smooth, tree.sigmas[-1])
+
+
 def _places(column: Column) -> tuple[np.ndarray, np.ndarray]:
     """The codes that are never merged, and the others."""
     own = np.array(column.own, np.intp)
     return own, np.setdiff1d(np.arange(column.size), own)
-
-
-def _values(column: Column, codes: np.ndarray) -> np.ndarray | None:
-    """A number that each code stands for, if they stand for increasing numbers."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    decoded = column.decode(codes, np.random.default_rng(0))
-    if not (
-        pa.types.is_integer(decoded.type) or pa.types.is_floating(decoded.type) or pa.types.is_decimal(decoded.type)
-    ):
-        return None
-    values = pc.cast(decoded, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    increasing = bool(np.isfinite(values).all()) and bool((np.diff(values) > 0).all())
-    return values if increasing else None
 
 
 def _evenly(column: Column, parts: int | None) -> Merged:

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-__all__ = ["Tree", "even_levels", "smoothed_line", "smoothed_parts", "with_falling_tails"]
+__all__ = ["Tree", "even_levels", "smoothed_line", "smoothed_parts", "with_falling_tails", "within_reach"]
 
 BRANCHES = 16
 """Codes (or groups) that one group of the next coarser level holds, where a column has no hierarchy of its own."""
@@ -44,6 +44,16 @@ are a falling tail."""
 
 SHRINKING, SHORTEST = 0.7, 0.5
 """The factor from one distance in which a tail halves to the next, and the shortest of these distances, in codes."""
+
+SEEN = 3.5
+"""The rows from a code to an end are seen if they are more than this many standard deviations of their noise."""
+
+LEAST_TRIES, MOST_TRIES = 20, 64
+"""How many such codes are tried, and as many again from the other side."""
+
+QUARTER, REACH = 4.0, 8.0
+"""Beyond the last of them no row is further than ``REACH`` times the distance in which the rows before fall to a
+quarter: of an exponential tail that is 1 in 65,000 of them."""
 
 SHIFTS = 16
 """How many lines are smoothed, each with another beginning ..."""
@@ -184,6 +194,57 @@ def _halved(counts: np.ndarray, variances: Mapping[int, float], start: int) -> n
         first = np.clip(smooth * share + _shrunk(difference, variance, BENDS), 0.0, smooth)
         smooth = _without_specks(np.stack([first, smooth - first], axis=1), variance).ravel()
     return smooth[start:end]
+
+
+def within_reach(tree: Tree, counts: np.ndarray, places: np.ndarray, smooth: np.ndarray) -> np.ndarray:
+    """Smoothed counts on a line without rows that lie far beyond all that are seen.
+
+    Bounds are often much wider than the data, and a sum over many empty codes has much more noise than one of them.
+    Where it is large by chance, some rows would be spread as far as the bound. They would change a standard deviation,
+    and all correlations, more than everything else does.
+
+    Args:
+        tree: the tree behind the estimate.
+        counts: the estimate, for all codes.
+        places: the codes on the line, in order.
+        smooth: their smoothed counts.
+    """
+    unseen = [_unseen(tree, counts, line) for line in (places, places[::-1])]
+    if sum(unseen) >= len(places):
+        return smooth  # nothing is seen at all
+    for codes in unseen:  # each turns the line around: first the beginning is its end, then the end is
+        smooth = _without_far_rows(smooth[::-1], codes)
+    return smooth
+
+
+def _unseen(tree: Tree, counts: np.ndarray, places: np.ndarray) -> int:
+    """How many of the first places hold no rows that noise does not explain: at most so many, as some numbers of them
+    are tried, more of them where few are left on either side."""
+    size = len(places)
+    tries = max(LEAST_TRIES, min(MOST_TRIES, MOST_SMOOTHED // size))
+    some = np.unique(np.geomspace(1, size, tries).astype(int))
+    beyond, before = np.cumsum(counts[places]), 0
+    for width in np.union1d(some, size - some[:-1]).tolist():
+        weights = np.zeros(len(counts))
+        weights[places[:width]] = 1.0
+        if beyond[width - 1] > SEEN * math.sqrt(max(0.0, tree.variance(weights))):
+            return before
+        before = width
+    return size
+
+
+def _without_far_rows(counts: np.ndarray, unseen: int) -> np.ndarray:
+    """Counts on a line without rows beyond the reach of those that are seen.
+
+    Args:
+        counts: smoothed counts.
+        unseen: the number of codes at the end where nothing is seen but noise.
+    """
+    left = np.append(np.cumsum(counts[::-1])[::-1], 0.0)  # from the beginning of each code on
+    start = len(counts) - unseen
+    before = float(np.interp(-QUARTER * left[start], -left, np.arange(len(left))))
+    reach = max(REACH * (start - before), SHORTEST)
+    return np.where(np.arange(len(counts)) < start + reach, counts, 0.0)
 
 
 def with_falling_tails(counts: np.ndarray, sigma: float) -> np.ndarray:

@@ -37,13 +37,14 @@ def most_by_chance(cells: int, beyond: float = BEYOND) -> float:
     return math.sqrt(2 * math.log(max(cells, 2))) + beyond
 
 
-def given_back(residuals: np.ndarray) -> np.ndarray:
-    """The part of each residual beyond ``EXPLAINED`` standard deviations: what is added to the targets.
+def given_back(residuals: np.ndarray, explained: float = EXPLAINED) -> np.ndarray:
+    """The part of each residual that noise does not explain: what is added to the targets.
 
     Args:
         residuals: in units of the noise.
+        explained: the standard deviations that are left to the noise.
     """
-    return np.asarray(np.sign(residuals) * np.maximum(np.abs(residuals) - EXPLAINED, 0.0))
+    return np.asarray(np.sign(residuals) * np.maximum(np.abs(residuals) - explained, 0.0))
 
 
 def reseeded(

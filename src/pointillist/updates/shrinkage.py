@@ -17,7 +17,9 @@ A penalty also weakens dependencies that are certain: a rare value that is stron
 standard deviations off. Where the residual of a cell of a part, or of a block of cells, is larger than noise explains,
 what is beyond 3.5 standard deviations in all residuals is added to the targets, and the descent goes on from where it
 ended, up to three times (Bregman iteration; Osher, Burger, Goldfarb, Xu and Yin, *An iterative regularization method
-for total variation-based image restoration*, 2005). So the cut is given back where it was wrong, and only there. It is
+for total variation-based image restoration*, 2005). So the cut is given back where it was wrong, and only there. The
+same is done for how far ordered attributes that a run has merged rise together (:mod:`pointillist.updates.rising`),
+from 1.5 standard deviations on: a correlation loses a little in every cell of its pair. It is
 the last thing: with it, trials would prefer a stronger penalty, at the cost of the many weak dependencies.
 
 The distance also has the sums over blocks of neighbouring values of ordered attributes
@@ -75,15 +77,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from pointillist.checks import check
+from pointillist.data.domain import Attributes
 from pointillist.data.public import PublicTable
 from pointillist.errors import Shown
+from pointillist.families.components import Parts
 from pointillist.families.relaxed import Params, Relaxed
 from pointillist.framework import Info, Log, Updated
 from pointillist.privacy.facts import Facts
@@ -95,6 +99,7 @@ from pointillist.updates.coarser import Coarser
 from pointillist.updates.descent import Recipe, descend, layered
 from pointillist.updates.relevance import relevance
 from pointillist.updates.residuals import given_back, most_by_chance, reseeded
+from pointillist.updates.rising import directions
 from pointillist.updates.target import Measured, OnQueries, one_way
 
 __all__ = ["PublicCells", "ShrunkenFit", "Target"]
@@ -126,6 +131,10 @@ each of them must remove."""
 TOO_FEW_ROWS, MOST_TOGETHER = 1.03, 4
 """A mean squared residual, in units of the noise variance, above which all rows are tried in one fit; and the largest
 number of its descents."""
+MISSED_RISING, EXPLAINED_RISING = 1.5, 0.5
+"""The same for what a pair of ordered attributes lacks in rising together (:mod:`pointillist.updates.rising`), in
+standard deviations: by how much one pair must be off, and how much of it is left to the noise. These are few numbers, a
+penalty takes from all of them in the same direction, and a correlation follows them alone."""
 MISSED_BEYOND, MOST_GIVEN = 0.5, 3
 """By how much a residual must exceed what is expected by chance, for something to be given back; and how often."""
 LEAST_SHARE = 3e-4
@@ -176,6 +185,7 @@ class ShrunkenFit:
         rounds: the number of rounds after which there is a fit, by the facts of a run; None for a fit after each.
         lines: for every attribute the number of its codes that lie on a line; see
             :class:`~pointillist.updates.coarser.Coarser`.
+        places: for every attribute the places of these codes; see :mod:`~pointillist.updates.rising`.
         kept: what an earlier run has chosen, for a run that repeats it; None to choose.
     """
 
@@ -190,6 +200,7 @@ class ShrunkenFit:
     whole: bool = False
     rounds: Callable[[Facts], int] | None = None
     lines: tuple[int, ...] = ()
+    places: tuple[tuple[float, ...], ...] = ()
     kept: Choice | None = None
 
     def init(self, params: Params) -> None:
@@ -277,6 +288,7 @@ class ShrunkenFit:
         family, aim = self.rows_of(choice), Aim(target, Coarser(target.queries, self.lines), choice.weight)
         every, freedom, ties = aim.queries, target.measured.freedom, target.measured.ties
         ways = one_way(target.measured)
+        rising = directions(target.measured.parts, ways, self.places) if most_given else {}
         base = np.log(np.maximum(np.concatenate(ways), LEAST_SHARE))
         params = family.init(rng)
         params = params | {"logits": params["logits"] + jnp.asarray(base, jnp.float32)[None, :]}
@@ -298,12 +310,15 @@ class ShrunkenFit:
             off = aim.standardised(answers)
             worst = float(np.abs(off).max())
             missed = worst > most_by_chance(int(np.count_nonzero(off)), MISSED_BEYOND)
+            weaker = target.on.along(answers, rising)
+            weakest = max(map(abs, weaker.values()), default=0.0)
+            missed, worst = missed or weakest > MISSED_RISING, worst if missed else weakest
             goes_on = missed and (choice.together or given < most_given)
             done = (stalled or residual <= most_residual(freedom)) and not goes_on
             yield params, answers, dict(info) | {"residual": residual, "worst": worst if missed else 0.0}, done
             if missed and given < most_given:
                 given, least = given + 1, np.inf  # the loss is another one from now on
-                aim = aim.given_back(off)
+                aim = aim.given_back(off, weaker, rising)
             if choice.together and count + 1 < MOST_TOGETHER:
                 queries, above, over = target.on.estimates(answers)
                 logits = np.asarray(params["logits"])
@@ -490,17 +505,20 @@ class Aim:
         blocks = (sums - self.coarser.sums(answers)) * np.sqrt(weights)
         return np.concatenate([self.target.on.standardised(answers), blocks])
 
-    def given_back(self, residuals: np.ndarray) -> Aim:
+    def given_back(self, residuals: np.ndarray, along: Mapping[Attributes, float], directions: Parts) -> Aim:
         """The same with more of what the residuals say that a penalty took.
 
         Args:
             residuals: in units of the noise, as :meth:`standardised` gives them.
+            along: the same of parts along some directions.
+            directions: these directions, of length 1.
         """
         measured, blocks = (self.target.measured, np.zeros(len(self._blocks[0]))) if self.back is None else self.back
         excess, weights = given_back(residuals), self._blocks[1]
         own, of_blocks = np.split(excess, [len(excess) - len(blocks)])
         scale = np.divide(1.0, np.sqrt(weights), out=np.zeros_like(weights), where=weights > 0)
-        return replace(self, back=(measured.plus(own), blocks + of_blocks * scale))
+        more = {a: given_back(np.array(off), EXPLAINED_RISING) * directions[a] for a, off in along.items()}
+        return replace(self, back=(measured.plus(own).along(more), blocks + of_blocks * scale))
 
 
 @dataclass(frozen=True)

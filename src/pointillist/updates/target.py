@@ -20,6 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from pointillist.data.domain import Attributes, Domain
+from pointillist.families.components import Parts
 from pointillist.framework import Log
 from pointillist.queries.base import Queries
 from pointillist.queries.intervals import Intervals
@@ -171,6 +172,12 @@ class Measured:
         cells = replace(self.cells, fractions=self.cells.fractions + excess[at:] / np.sqrt(self.cells.precision))
         return replace(self, parts=self.parts.plus(more), cells=cells)
 
+    def along(self, more: Parts) -> Measured:
+        """The same with something added to some parts, in standard deviations of one of their dimensions."""
+        values = dict(self.parts.values)
+        values |= {scope: values[scope] + part / math.sqrt(self.parts.precision[scope]) for scope, part in more.items()}
+        return replace(self, parts=replace(self.parts, values=values))
+
     def on(self, queries: Sequence[Queries]) -> OnQueries:
         """The same as flat vectors over a list of queries that has all of :attr:`queries`."""
         return OnQueries(self, tuple(queries))
@@ -273,6 +280,20 @@ class OnQueries:
         targets, weights = self.of_cells
         off = (targets - answers) * np.sqrt(weights)
         return np.concatenate([np.zeros(0), *found, *(off[self._slices[one]] for one in self.measured.cells.queries)])
+
+    def along(self, answers: np.ndarray, directions: Parts) -> dict[Attributes, float]:
+        """What was measured minus some answers, of parts along some directions, in units of the noise.
+
+        Args:
+            answers: a flat vector over the queries.
+            directions: tables of length 1, by the attributes of the parts.
+        """
+        parts, tables = self.measured.parts, self.tables(answers) if directions else {}
+        known = replace(parts, values={scope: parts.values[scope] for scope in directions})
+        return {
+            scope: float(np.sum(residual * directions[scope])) * math.sqrt(parts.precision[scope])
+            for scope, residual in known.residuals(tables)
+        }
 
     def estimates(self, answers: np.ndarray) -> tuple[list[Queries], np.ndarray, np.ndarray]:
         """The marginals whose parts are all told, by how much their estimates are above some answers, and that over the

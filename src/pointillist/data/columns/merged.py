@@ -10,6 +10,7 @@ import numpy as np
 
 from pointillist.checks import check
 from pointillist.data.columns.base import Column, Label, check_keys, code_dtype, same_codes
+from pointillist.data.columns.numbers import increasing_numbers
 from pointillist.data.messages import column_called, fragment
 
 if TYPE_CHECKING:
@@ -108,6 +109,19 @@ class Merged:
     def lookup(self) -> np.ndarray:
         """The group of each fine code, in the smallest type."""
         return np.array(self.groups, code_dtype(self.size))
+
+    @cached_property
+    def places(self) -> tuple[float, ...]:
+        """Where the groups before missing lie on a line: at the means of their numbers, or 1 apart from each other if
+        they hold no numbers; empty for groups without an order."""
+        if not self.ordered:
+            return ()
+        count, codes = self.size - self.missing, np.arange(self.base.size - self.missing)
+        values = increasing_numbers(self.base, codes)
+        if values is None:
+            return tuple(map(float, range(count)))
+        shares = np.array(self.shares)[codes]
+        return tuple(np.bincount(self.lookup[codes], shares * values, count).tolist())
 
     def encode(self, array: pa.Array) -> np.ndarray:
         """Return the group of each value."""

@@ -9,6 +9,7 @@ import numpy as np
 from pointillist.checks import check
 from pointillist.data.columns.base import (
     MISSING_NUMBERS,
+    Column,
     Gapped,
     is_missing,
     missing_strings,
@@ -21,7 +22,14 @@ from pointillist.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["as_numbers", "check_missing_as", "float32_above", "missing_numbers", "text_for_missing"]
+__all__ = [
+    "as_numbers",
+    "check_missing_as",
+    "float32_above",
+    "increasing_numbers",
+    "missing_numbers",
+    "text_for_missing",
+]
 
 
 def as_numbers(column: Gapped, array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -93,3 +101,22 @@ def _is_number(value: pa.Scalar) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
+
+
+def increasing_numbers(column: Column, codes: np.ndarray) -> np.ndarray | None:
+    """Return a number that each code stands for; None if they do not stand for increasing numbers.
+
+    Args:
+        column: The column.
+        codes: Some of its codes, in order.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    decoded = column.decode(codes, np.random.default_rng(0))
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    if not any(is_kind(decoded.type) for is_kind in kinds):
+        return None
+    values = pc.cast(decoded, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    increasing = bool(np.isfinite(values).all()) and bool((np.diff(values) > 0).all())
+    return values if increasing else None
