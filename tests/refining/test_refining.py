@@ -124,6 +124,15 @@ def test_cuts_follow_the_coarsest_level_that_has_a_border() -> None:
     assert len(cuts(np.ones(48), 6, 1.0, [years])) == 5
 
 
+def test_a_border_beyond_all_rows_does_not_keep_a_group_whole() -> None:
+    """As of dates between bounds that are decades apart, and all of whose rows are in the last two years."""
+    decades, years = np.repeat([0, 1], 120), np.repeat(range(20), 12)
+    counts = np.where(np.arange(240) >= 216, 10.0, 0.0)
+    counts[0] = 1.0
+    assert cuts(counts, 2, 20.0, [decades, years]) == [228]
+    assert len(cuts(counts, 8, 20.0, [decades, years])) == 7
+
+
 def test_point_masses_get_groups_of_their_own() -> None:
     counts = np.full(100, 10.0)
     counts[[0, 40]] = [2000.0, 900.0]
