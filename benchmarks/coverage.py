@@ -28,6 +28,7 @@ from benchmarks.suite import table_of as part_of
 from pointillist import Categorical, Release, Schema, Table, Workload, parse_workload, synthesize
 from pointillist.answers import Mean, combine, intervals
 from pointillist.answers.measured import FromNoise
+from pointillist.checks import check
 from pointillist.data.domain import Domain
 from pointillist.evaluation.report import fractions
 from pointillist.queries.base import Queries
@@ -270,11 +271,13 @@ def make_missing(path: Path) -> None:
     Args:
         path: the CSV file.
     """
+    kinds = _wanted("KINDS", KINDS)
+    check(set(kinds) <= set(KINDS), "POINTILLIST_COVERAGE_KINDS", ";".join(kinds), f"must be of {KINDS}", "correct it")
     done = {(one.table, one.epsilon, one.seed, one.kind) for one in read(path)}
     epsilons = [float(text) for text in _wanted("EPSILONS", list(map(str, EPSILONS)))]
     for seed, name, epsilon in itertools.product(_wanted("SEEDS", ()), _wanted("TABLES", list(TABLES)), epsilons):
         key = (name, epsilon, int(seed))
-        left = [kind for kind in _wanted("KINDS", KINDS) if (*key, kind) not in done]
+        left = [kind for kind in kinds if (*key, kind) not in done]
         if left:
             append(path, judged(*key, left))
 

@@ -170,6 +170,26 @@ def test_a_law_is_judged_on_tables_of_other_origins() -> None:
     assert all(abs(value) == pytest.approx(np.log(2), abs=1e-6) for value in found.values())
 
 
+def test_only_the_kinds_of_answers_that_are_missing_are_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "c.csv"
+    coverage.append(path, [coverage.Line("demo", 1.0, 0, "means", "any", 5, 4, 0.3, float("nan"), 1.0)])
+    asked: list[list[str]] = []
+
+    def judged(name: str, epsilon: float, seed: int, kinds: list[str]) -> list[coverage.Line]:
+        asked.append(kinds)
+        return [coverage.Line(name, epsilon, seed, kind, "any", 1, 1, 0.1, 0.1, 1.0) for kind in kinds]
+
+    monkeypatch.setattr(coverage, "judged", judged)
+    for name, text in (("TABLES", "demo"), ("EPSILONS", "1"), ("SEEDS", "0"), ("KINDS", "means;ranges")):
+        monkeypatch.setenv(f"POINTILLIST_COVERAGE_{name}", text)
+    for _ in range(2):
+        coverage.make_missing(path)
+    assert asked == [["ranges"]]
+    monkeypatch.setenv("POINTILLIST_COVERAGE_KINDS", "slopes")
+    with pytest.raises(InputError, match="regression slopes"):
+        coverage.make_missing(path)
+
+
 def test_coverage_goes_on_where_it_stopped(tmp_path: Path) -> None:
     lines = [
         coverage.Line("demo", 0.1, 0, "measured cells", "0", 10, 9, 0.1, 0.2, 1.0),

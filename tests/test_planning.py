@@ -40,6 +40,15 @@ def test_errors_fall_with_epsilon_and_with_rows() -> None:
             assert all(errors[name].low < errors[name].value <= errors[name].high <= 1 for errors in found)
 
 
+def test_the_mean_error_is_not_above_the_largest() -> None:
+    """Nor are the ends of its band, where few cells make both nearly the same."""
+    source = LaterSource(Schema((Categorical("one", (0, 1)),)), 300)
+    for epsilon in (0.1, 1.0, 10.0):
+        found = prepare(source, epsilon=epsilon, workload="marginals:1").expected().errors
+        for end in ("low", "value", "high"):
+            assert getattr(found["rmse"], end) <= getattr(found["max"], end)
+
+
 def test_no_law_can_rise_with_the_budget() -> None:
     """Epsilon and rows only enter by the noise, whose terms have factors that are not negative."""
     known = laws()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from pointillist.queries.groups import Groups
 from pointillist.queries.measurement import Measurement
 from pointillist.refining import Refining, most_groups
 from pointillist.refining.merging import cuts, merged_line, merged_parts, stand_out
+from pointillist.refining.stage import merge
 from pointillist.refining.trees import Tree, even_levels, smoothed_line, smoothed_parts
 from pointillist.release.journal import Journal
 from pointillist.runs import journal_of
@@ -122,6 +124,27 @@ def test_cuts_follow_the_coarsest_level_that_has_a_border() -> None:
     years = np.repeat(range(4), 12)
     assert set(cuts(np.ones(48), 4, 1.0, [years])) == {12, 24, 36}
     assert len(cuts(np.ones(48), 6, 1.0, [years])) == 5
+
+
+def test_a_border_beyond_all_rows_does_not_keep_a_group_whole() -> None:
+    """As of dates between bounds that are decades apart, and all of whose rows are in the last two years."""
+    decades, years = np.repeat([0, 1], 120), np.repeat(range(20), 12)
+    counts = np.where(np.arange(240) >= 216, 10.0, 0.0)
+    counts[0] = 1.0
+    assert cuts(counts, 2, 20.0, [decades, years]) == [228]
+    assert len(cuts(counts, 8, 20.0, [decades, years])) == 7
+
+
+def test_numbers_are_numbers_however_missing_values_are_spelled() -> None:
+    """Next to a missing value that is a text, numbers are decoded to texts. Codes of this grid are not numbers."""
+    plain = Grid("x", (0, 1_000_000), scale="log", missing=True)
+    spelled = replace(plain, missing_as="?")
+    counts = np.random.default_rng(0).exponential(100.0, plain.size)
+    levels = (*even_levels(plain.size), np.arange(plain.size))
+    tree = Tree(levels, (1.0,) * len(levels), 0.0)
+    first, second = (merge(column, tree, counts) for column in (plain, spelled))
+    assert (second.groups, second.places) == (first.groups, first.places)
+    assert second.places[-1] > 1000
 
 
 def test_point_masses_get_groups_of_their_own() -> None:

@@ -51,7 +51,7 @@ def cuts(
         most: the largest number of groups.
         least: the smallest count of a group.
         levels: groupings of the codes, the coarsest first: a group is cut at borders of the coarsest of them that has
-            any in it.
+            any in it that leave both halves enough rows.
         values: an increasing number for each code, by which distances are measured; by default its position.
     """
     at_code = np.arange(len(counts), dtype=np.float64) if values is None else values
@@ -67,8 +67,8 @@ def cuts(
         return np.asarray(below + above)
 
     def best(low: int, high: int) -> tuple[float, int]:
-        at = _borders(low, high, levels)
-        at = at[(mass[at] - mass[low] >= least) & (mass[high] - mass[at] >= least)]
+        at = np.arange(low + 1, high)
+        at = _borders(at[(mass[at] - mass[low] >= least) & (mass[high] - mass[at] >= least)], levels)
         if not len(at):
             return 0.0, low
         whole = cost(np.array([low]), np.array([high]))[0]
@@ -85,13 +85,14 @@ def cuts(
     return sorted(low for low, _ in groups)[1:]
 
 
-def _borders(low: int, high: int, levels: Sequence[np.ndarray]) -> np.ndarray:
-    """The positions at which a group may be cut."""
+def _borders(at: np.ndarray, levels: Sequence[np.ndarray]) -> np.ndarray:
+    """Those of some positions, with enough rows on both sides, at which a group is cut. With others among them, the
+    beginning of a decade before all rows would keep a group whole."""
     for level in levels:
-        found = np.flatnonzero(np.diff(level[low:high])) + low + 1
+        found = at[level[at] != level[at - 1]]
         if len(found):
-            return found
-    return np.arange(low + 1, high)
+            return np.asarray(found)
+    return at
 
 
 def merged_line(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -108,12 +109,15 @@ def increasing_numbers(column: Column, codes: np.ndarray) -> np.ndarray | None:
 
     Args:
         column: The column.
-        codes: Some of its codes, in order.
+        codes: Some of its codes, in order, without that of missing.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    decoded = column.decode(codes, np.random.default_rng(0))
+    plain: Any = column
+    if getattr(plain, "missing_as", None) is not None:  # numbers become texts next to a missing value that is one
+        plain = replace(plain, missing_as=None)
+    decoded = plain.decode(codes, np.random.default_rng(0))
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     if not any(is_kind(decoded.type) for is_kind in kinds):
         return None
