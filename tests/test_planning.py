@@ -40,6 +40,20 @@ def test_errors_fall_with_epsilon_and_with_rows() -> None:
             assert all(errors[name].low < errors[name].value <= errors[name].high <= 1 for errors in found)
 
 
+def test_less_noise_than_was_measured_takes_no_longer() -> None:
+    known = laws()
+    situation = prepare(LaterSource(load("demo").schema, 10_000), epsilon=1.0, workload="marginals:3").situation(10_000)
+    assert situation.features is not None
+    least = known.ranges["noise"][0]
+    times = [
+        known.time_of("auto", replace(situation.features, size=20.0, noise=least + more), 1.0)
+        for more in (-9.0, -1.0, 0.0, 3.0)
+    ]
+    values = [one.value for one in times if one is not None]
+    assert values[0] == values[1] == values[2] > values[3]
+    assert known.time_of("mwem", situation.features, 1.0) is None
+
+
 def test_the_mean_error_is_not_above_the_largest() -> None:
     """Nor are the ends of its band, where few cells make both nearly the same."""
     source = LaterSource(Schema((Categorical("one", (0, 1)),)), 300)

@@ -13,7 +13,7 @@ import json
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -126,6 +126,21 @@ class Laws:
             features: of the run.
         """
         return (self.shaped if features.shaped else self.errors).get(method, {})
+
+    def time_of(self, method: str, features: Features, scale: float) -> Estimate | None:
+        """The seconds of a run; None if no run of the method was measured. Less noise than in the measured runs takes
+        no longer: there are bounds on the number of descents of a fit.
+
+        Args:
+            method: its name.
+            features: of the run.
+            scale: multiplies the forecast.
+        """
+        law = self.seconds.get(method)
+        if law is None:
+            return None
+        least = self.ranges["noise"][0]
+        return law.estimate(replace(features, noise=max(features.noise, least)), scale=scale)
 
     def outside(self, features: Features) -> list[str]:
         """In what a run is outside of what the laws were fitted on, in words.

@@ -273,8 +273,7 @@ def expected(situation: Situation, peak: Peak) -> Expected:
     features = situation.features
     if features is None:
         return Expected({}, None, peak.about, texts=peak.texts)
-    law = laws().seconds.get(situation.method)
-    seconds = None if law is None else law.estimate(features, scale=probe() / laws().probe)
+    seconds = laws().time_of(situation.method, features, probe() / laws().probe)
     return Expected(errors_of(situation), seconds, peak.about, tuple(laws().outside(features)), peak.texts)
 
 
