@@ -205,17 +205,22 @@ class Halfspaces:
         bits = reduce(lambda bits, many: reduce(int.__or__, (bits << w for w in set(many[1]))), self._added, 1)
         return np.array([score for score in range(self.span + 1) if bits >> score & 1])
 
+    @cached_property
+    def _patterns(self) -> np.ndarray:
+        """The different sets of intervals that hold a score that is reached. They are kept: there may be many thousand
+        halfspaces, and the noise of each is asked for again and again while a budget is planned."""
+        return np.unique(self.intervals.matrix[self._reached], axis=0)
+
     def sensitivity(self, relation: Relation) -> Sensitivity:
         """A record with the score s satisfies the a(s) intervals that hold s, for its own crossed values: adding or
         removing it changes that number of counts by 1. Replacing it by one with other crossed values and the score t
         changes a(s) + a(t); with the same ones, those intervals that hold one of both scores. Any code of an attribute
         goes with any of another, so every sum of weights is the score of some record, and the largest of these numbers
         over the scores that are reached is exact."""
-        patterns = np.unique(self.intervals.matrix[self._reached], axis=0)
-        most = int(patterns.sum(axis=1).max())
+        most = int(self._patterns.sum(axis=1).max())
         if relation is Relation.ADD_REMOVE:
             return Sensitivity.of_indicators(most)
-        return Sensitivity.of_indicators(2 * most if self.grid[0] > 1 else most_different(patterns))
+        return Sensitivity.of_indicators(2 * most if self.grid[0] > 1 else most_different(self._patterns))
 
     def take(self, cells: Sequence[int]) -> Cells:
         return Cells(self, tuple(map(int, cells)))
