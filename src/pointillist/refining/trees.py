@@ -218,8 +218,8 @@ def within_reach(tree: Tree, counts: np.ndarray, places: np.ndarray, smooth: np.
 
 
 def _unseen(tree: Tree, counts: np.ndarray, places: np.ndarray) -> int:
-    """How many of the first places hold no rows that noise does not explain: at most so many, as some numbers of them
-    are tried, more of them where few are left on either side."""
+    """The number of first places whose sum can be noise alone. Only some numbers are tried, closer together at both
+    ends, so that it may be a little too small."""
     size = len(places)
     tries = max(LEAST_TRIES, min(MOST_TRIES, MOST_SMOOTHED // size))
     some = np.unique(np.geomspace(1, size, tries).astype(int))
